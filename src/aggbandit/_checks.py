@@ -3,7 +3,8 @@
 Every message gives the subject, the rule, the value received, the first place where it fails, and the way out.
 """
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -26,10 +27,11 @@ def require_integer(name: str, value: Any, *, low: int, high: int | None = None)
     """`value` as an int within [low, high]."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Integral, np.integer)):
         raise InvalidInputError(f"{name} must be an integer, but is {value!r}.")
-    if value < low or (high is not None and value > high):
+    number = int(value)
+    if number < low or (high is not None and number > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise InvalidInputError(f"{name} must be {rule}, but is {value}.")
-    return int(value)
+        raise InvalidInputError(f"{name} must be {rule}, but is {number}.")
+    return number
 
 
 def require_number(
@@ -113,3 +115,21 @@ def require_known(kind: str, name: Any, known: Iterable[str]) -> str:
     near = get_close_matches(str(name), names, n=1, cutoff=0.4)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise UnknownNameError(f"There is no {kind} {name!r}.{hint} Known: {', '.join(names)}.")
+
+
+def require_arguments(kind: str, name: str, made_by: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """`arguments` are keywords that `made_by` takes, and none that it needs is missing."""
+    parameters = {
+        key: parameter
+        for key, parameter in inspect.signature(made_by).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    for key in arguments:
+        if key not in parameters:
+            near = get_close_matches(key, parameters, n=1, cutoff=0.4)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            takes = ", ".join(parameters) or "no arguments"
+            raise InvalidInputError(f"{kind} {name!r} has no argument {key!r}.{hint} It takes: {takes}.")
+    missing = [key for key, p in parameters.items() if p.default is p.empty and key not in arguments]
+    if missing:
+        raise InvalidInputError(f"{kind} {name!r} needs the argument {missing[0]!r}.")

@@ -18,7 +18,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -66,7 +66,8 @@ class Needs:
                 raise InvalidInputError(f"needs.{name} must be one of {', '.join(known)}, but is {value!r}.")
 
 
-class Episode(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Episode:
     """One finished episode as a learner may see it: of the last four fields but one only its own level's is set."""
 
     index: int  # which episode, counted from 0
@@ -141,7 +142,7 @@ class Problem:
         if dynamics is not None and not isinstance(dynamics, TabularMDP):
             horizon = self.H if np.ndim(dynamics) == 3 else None
             dynamics = TabularMDP(dynamics, horizon, self.initial_state)
-        if dynamics is not None and (dynamics.H, dynamics.S, dynamics.A) != self.shape:
+        if dynamics is not None and self.shape != (dynamics.H, dynamics.S, dynamics.A):
             found = (dynamics.H, dynamics.S, dynamics.A)
             raise InvalidInputError(f"transition describes (H, S, A) = {found}, but the problem is {self.shape}.")
         object.__setattr__(self, "dynamics", dynamics)
@@ -154,9 +155,7 @@ class Problem:
     def of(cls, mdp: TabularMDP, episodes: int | None, needs: Needs) -> Problem:
         """The problem that `mdp` poses to a learner with these needs."""
         known = mdp if needs.dynamics == KNOWN else None
-        return cls(
-            H=mdp.H, S=mdp.S, A=mdp.A, episodes=episodes, initial_state=mdp.initial_state, transition=known
-        )
+        return cls(H=mdp.H, S=mdp.S, A=mdp.A, episodes=episodes, initial_state=mdp.initial_state, transition=known)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -205,7 +204,8 @@ class Learner(ABC, Generic[StateT]):
 
     def policy_at(self, problem: Problem, state: StateT, step: int, s: int) -> FloatArray:
         """The action probabilities (A,) at one place; worth overriding where S is large."""
-        return self.policy(problem, state)[step, s]
+        row: FloatArray = self.policy(problem, state)[step, s]
+        return row
 
     def resolved(self, problem: Problem) -> Resolved:
         """The numbers that this configuration comes to on this problem (step size, exploration, ...)."""
@@ -224,9 +224,8 @@ class Learner(ABC, Generic[StateT]):
     @property
     def arguments(self) -> dict[str, Any]:
         """The configuration's fields by name."""
-        if not dataclasses.is_dataclass(self):
-            return {}
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
+        fields = getattr(self, "__dataclass_fields__", {})
+        return {name: getattr(self, name) for name, field in fields.items() if field.init}
 
     def bound(self, problem: Problem) -> Learner[StateT]:
         """The same configuration after `check`, whose repr also tells what it resolves to on `problem`."""

@@ -1,0 +1,75 @@
+"""Learners by id: `names()`, `get(id)` for the class, `make(id, **arguments)` for a configured one.
+
+A learner of one's own needs no registration: wherever an id is taken, `"module:Class"` or an instance is too.
+"""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from aggbandit._checks import require_arguments
+from aggbandit._registry import resolve
+from aggbandit.errors import InvalidInputError
+from aggbandit.learners.base import Learner
+from aggbandit.learners.registry import TABLE
+
+__all__ = ["as_learner", "get", "make", "names"]
+
+
+def names() -> list[str]:
+    """The ids of all learners that come with the package."""
+    return sorted(TABLE)
+
+
+def get(name: str) -> type[Learner[Any]]:
+    """The class behind an id or behind `"module:Class"`."""
+    if ":" in str(name):
+        return _own(name)
+    found: type[Learner[Any]] = resolve("learner", name, TABLE)
+    return found
+
+
+def make(name: str, **arguments: Any) -> Learner[Any]:
+    """A configured learner."""
+    found = get(name)
+    require_arguments("learner", name, found, arguments)
+    return found(**arguments)
+
+
+def as_learner(learner: Any) -> Learner[Any]:
+    """`learner` itself if it is one, else the one that this id names, with its default arguments."""
+    if isinstance(learner, Learner):
+        return learner
+    if isinstance(learner, str):
+        return make(learner)
+    if isinstance(learner, type) and issubclass(learner, Learner):
+        raise InvalidInputError(
+            f"learner must be an instance, but is the class {learner.__name__}; call it: {learner.__name__}()."
+        )
+    raise InvalidInputError(f"learner must be an id or an aggbandit.Learner, but is {type(learner).__name__}.")
+
+
+def _own(path: str) -> type[Learner[Any]]:
+    module, _, attribute = path.partition(":")
+    try:
+        loaded = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module == error.name or module.startswith(error.name + ".")):
+            raise
+        here = str(Path.cwd())
+        if here in sys.path:
+            raise InvalidInputError(f"learner {path!r}: there is no module {module!r}.") from None
+        sys.path.insert(0, here)  # a script's own folder is importable; a command line's is made so
+        try:
+            loaded = import_module(module)
+        except ModuleNotFoundError:
+            raise InvalidInputError(
+                f"learner {path!r}: there is no module {module!r}, neither installed nor in the current folder."
+            ) from None
+        finally:
+            sys.path.remove(here)
+    found = getattr(loaded, attribute, None)
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise InvalidInputError(f"learner {path!r}: {attribute!r} in module {module!r} is no aggbandit.Learner class.")
+    return found

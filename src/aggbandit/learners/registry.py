@@ -1,0 +1,8 @@
+"""Every learner by its id; nothing is imported or compiled until asked for."""
+
+TABLE = {
+    "fixed-policy": "aggbandit.learners.fixed_policy:FixedPolicy",
+    "po-known": "aggbandit.learners.po_known:PolicyOptimizationKnown",
+    "po-unknown": "aggbandit.learners.po_unknown:PolicyOptimizationUnknown",
+    "uniform": "aggbandit.learners.uniform:Uniform",
+}

@@ -1,0 +1,1 @@
+"""One run: the information barrier, sessions, engines, exact regret."""

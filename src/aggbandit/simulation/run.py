@@ -1,0 +1,411 @@
+"""Many replicas of one learner on one loss sequence, with exact regret at checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aggbandit import _files
+from aggbandit._arrays import IntArray
+from aggbandit._checks import require_integer
+from aggbandit.errors import InvalidInputError
+from aggbandit.learners import as_learner
+from aggbandit.learners.base import Problem
+from aggbandit.mdp.tabular import TabularMDP
+from aggbandit.planning import best_policy
+from aggbandit.simulation.engines.base import Engine, LossBlock
+from aggbandit.simulation.engines.plain import PlainEngine
+from aggbandit.simulation.engines.registry import choose
+from aggbandit.simulation.losses import LossReader, LossSum
+from aggbandit.simulation.result import LearnerRecord, RunResult, read_only
+from aggbandit.simulation.session import MAX_SEED
+from aggbandit.simulation.state_trees import classes_of
+
+DEFAULT_CHECKPOINTS = 60
+BLOCK_SECONDS = 0.2  # between two looks at progress and interrupts
+SAVE_SECONDS = 60.0
+STATE_KIND = "run-state"
+STATE_FORMAT = 1
+MAX_REPLICAS = 2**32 - 1  # one word of the random numbers' counter
+MAX_EPISODES = 2**32 - 1  # another
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a run is; handed to a `progress` callable between blocks."""
+
+    learner: str
+    done: int  # episodes played, of every replica
+    episodes: int  # K
+    replicas: int
+    seconds: float  # of play so far, compilation left out
+    compiling: bool  # the kernels are being compiled or loaded; nothing is played yet
+
+    @property
+    def seconds_left(self) -> float:
+        """At the rate so far."""
+        return self.seconds * (self.episodes - self.done) / self.done if self.done else float("inf")
+
+
+def run(
+    mdp: TabularMDP,
+    losses: Any,
+    learner: Any,
+    *,
+    episodes: int,
+    replicas: int = 1,
+    seed: int = 0,
+    checkpoints: int | Any | None = None,
+    threads: int | None = None,
+    evaluate_every: int = 1,
+    delays: Any = None,
+    keep_policy: bool = True,
+    progress: bool | Callable[[Progress], None] = False,
+    state_file: str | os.PathLike[str] | None = None,
+) -> RunResult:
+    """Play `episodes` episodes of `learner` (an id or a configured learner), `replicas` times independently.
+
+    `losses` is an adversary or any object with `.tables(start, stop)`.  Regret is exact, by dynamic programming
+    against the best fixed policy for the episodes up to each checkpoint.  The result depends on (mdp, losses,
+    learner, episodes, seed) alone: not on threads, blocks, interruptions, or how many other replicas there are.
+
+    checkpoints     None: log-spaced; an int: how many, log-spaced; an array: which.  K is always the last.
+    threads         replicas are spread over so many threads; None: as many as this process may use.
+    evaluate_every  n > 1 evaluates each n-th policy only (learners with a fused engine that evaluates at no extra
+                    cost ignore it); the result says so.
+    delays          feedback of episode k arrives after episode k + delays[k]; an int, or (K,) ints; only for
+                    learners that take late feedback.
+    progress        True: a line on standard error; or a function called with a `Progress` between blocks.
+    state_file      the run's state is saved there every minute and on Ctrl-C, and taken up from there if it exists.
+
+    >>> import aggbandit as ab
+    >>> mdp = ab.instances.make("random", states=3, actions=2, horizon=3, seed=0)
+    >>> losses = ab.adversaries.make("fixed", mdp, seed=0)
+    >>> result = ab.run(mdp, losses, "po-known", episodes=100, replicas=2, seed=0)
+    >>> result.regret.shape == (2, result.episodes.size)
+    True
+    """
+    if not isinstance(mdp, TabularMDP):
+        raise InvalidInputError(f"mdp must be an aggbandit.TabularMDP, but is {type(mdp).__name__}.")
+    K = require_integer("episodes", episodes, low=1, high=MAX_EPISODES)
+    R = require_integer("replicas", replicas, low=1, high=MAX_REPLICAS)
+    seed = require_integer("seed", seed, low=0, high=MAX_SEED)
+    require_integer("evaluate_every", evaluate_every, low=1)
+    workers = _thread_count(threads)
+    marks = checkpoint_episodes(checkpoints, K)
+    chosen = as_learner(learner)
+    problem = Problem.of(mdp, K, chosen.needs)
+    bound = chosen.bound(problem)
+    waits = _delays(delays, K, bound)
+    reader = LossReader(losses, mdp, K)
+    simulation = Simulation(
+        mdp, reader, bound, problem, replicas=R, seed=seed, checkpoints=marks, evaluate_every=evaluate_every,
+        delays=waits,
+    )  # fmt: skip
+    report = _reporter(progress)
+    with single_threaded_blas():
+        simulation.play(threads=workers, report=report, state_file=state_file)
+    return simulation.result(keep_policy=keep_policy)
+
+
+class Simulation:
+    """A run under way: engines, sums and curves; everything that a saved state must hold."""
+
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        reader: LossReader,
+        learner: Any,
+        problem: Problem,
+        *,
+        replicas: int,
+        seed: int,
+        checkpoints: IntArray,
+        evaluate_every: int = 1,
+        delays: IntArray | None = None,
+        fused: bool = True,
+    ) -> None:
+        self.mdp, self.reader, self.learner, self.problem = mdp, reader, learner, problem
+        self.replicas, self.seed, self.checkpoints = replicas, seed, checkpoints
+        engine, width = choose(mdp, problem, learner, replicas, fused and delays is None)
+        self.evaluate_every = 1 if engine.exact_every else evaluate_every
+        extra = {"delays": delays} if issubclass(engine, PlainEngine) else {}
+        self.engines: list[Engine] = [
+            engine(mdp, problem, learner, seed, first, min(width, replicas - first), self.evaluate_every, **extra)
+            for first in range(0, replicas, width)
+        ]
+        self._delays = delays
+        self._sum = LossSum(reader.shape)
+        self._done = 0
+        self._seconds = 0.0
+        C = checkpoints.size
+        self._cost = np.zeros((replicas, C))
+        self._pseudo_cost = np.zeros((replicas, C))
+        self._comparator = np.zeros(C)
+        self._hindsight = np.zeros((mdp.H, mdp.S), np.int64)
+
+    def play(
+        self,
+        *,
+        threads: int = 1,
+        report: Callable[[Progress], None] | None = None,
+        state_file: str | os.PathLike[str] | None = None,
+        block_episodes: int | None = None,
+    ) -> None:
+        """Play on to the end; `block_episodes` fixes the size of a block, which is otherwise set by the clock."""
+        if state_file is not None and Path(state_file).exists():
+            self.load(state_file)
+        tell = report or (lambda progress: None)
+        tell(self._progress(compiling=True))
+        self.engines[0].play(self.reader.empty())
+        self._sum.add(self.reader.empty())
+        saved = time.monotonic()
+        size = block_episodes or 1
+        with ThreadPoolExecutor(threads) if threads > 1 and len(self.engines) > 1 else contextlib.nullcontext() as pool:
+            while self._done < self.problem_episodes:
+                mark = int(self.checkpoints[np.searchsorted(self.checkpoints, self._done, side="right")])
+                began = time.perf_counter()
+                block = self.reader.block(self._done, min(mark, self._done + size))
+                try:
+                    self._play_block(block, pool)
+                except KeyboardInterrupt:
+                    if state_file is not None:
+                        self.save(state_file)
+                    raise
+                took = time.perf_counter() - began
+                self._seconds += took
+                if block_episodes is None:
+                    size = _next_size(block.row_n.size, took)
+                tell(self._progress())
+                if state_file is not None and time.monotonic() - saved > SAVE_SECONDS:
+                    self.save(state_file)
+                    saved = time.monotonic()
+
+    @property
+    def problem_episodes(self) -> int:
+        """K."""
+        return int(self.checkpoints[-1])
+
+    def _play_block(self, block: LossBlock, pool: ThreadPoolExecutor | None) -> None:
+        """Play a block on all engines.  A Ctrl-C is held back until the block is whole."""
+        with interrupts_held():
+            if pool is None:
+                for engine in self.engines:
+                    engine.play(block)
+            else:
+                for _ in pool.map(lambda engine: engine.play(block), self.engines):
+                    pass
+            self._sum.add(block)
+            self._done += block.row_n.size
+            at = np.searchsorted(self.checkpoints, self._done)
+            if self.checkpoints[at] == self._done:
+                self._note(int(at))
+
+    def _note(self, c: int) -> None:
+        self._cost[:, c] = np.concatenate([engine.cost() for engine in self.engines])
+        if self.reader.mean_hsa is not None:
+            pseudo = [engine.pseudo_cost() for engine in self.engines]
+            self._pseudo_cost[:, c] = np.concatenate([part for part in pseudo if part is not None])
+        actions, value = best_policy(self.mdp, self._sum.total())
+        self._comparator[c] = value
+        self._hindsight = np.asarray(actions, dtype=np.int64)
+
+    def _progress(self, compiling: bool = False) -> Progress:
+        return Progress(
+            learner=self.learner.name, done=self._done, episodes=self.problem_episodes, replicas=self.replicas,
+            seconds=self._seconds, compiling=compiling,
+        )  # fmt: skip
+
+    def result(self, keep_policy: bool = True) -> RunResult:
+        """The finished run."""
+        pseudo = None
+        if self.reader.mean_hsa is not None:
+            _, value = best_policy(self.mdp, self.reader.mean_hsa)
+            pseudo = self._pseudo_cost - self.checkpoints * value
+        return RunResult(
+            episodes=read_only(self.checkpoints),
+            regret=self._cost - self._comparator,
+            pseudo_regret=pseudo,
+            cost=read_only(self._cost),
+            comparator=read_only(self._comparator),
+            policy=np.concatenate([engine.policies() for engine in self.engines]) if keep_policy else None,
+            hindsight_policy=read_only(self._hindsight),
+            seconds=self._seconds,
+            learner=LearnerRecord.of(self.learner, self.problem),
+            seed=self.seed,
+            evaluate_every=self.evaluate_every,
+        )
+
+    def fingerprint(self) -> str:
+        """What a saved state must agree with: every argument that the numbers depend on."""
+        K = self.problem_episodes
+        digest = hashlib.sha256()
+        for part in (
+            self.mdp.digest().encode(),
+            self.reader.block(0, 1).tables_mhsa.tobytes(),
+            self.reader.block(K - 1, K).tables_mhsa.tobytes(),
+            _files.dump_tree({"name": self.learner.name, "arguments": self.learner.arguments}),
+            repr((self.learner.version, self.replicas, self.seed, self.evaluate_every)).encode(),
+            self.checkpoints.tobytes(),
+            b"" if self._delays is None else self._delays.tobytes(),
+            type(self.engines[0]).__qualname__.encode(),
+        ):
+            digest.update(hashlib.sha256(part).digest())
+        return digest.hexdigest()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run's state; `load` continues bit for bit."""
+        tree = {
+            "fingerprint": self.fingerprint(),
+            "done": self._done,
+            "seconds": self._seconds,
+            "cost": self._cost,
+            "pseudo_cost": self._pseudo_cost,
+            "comparator": self._comparator,
+            "hindsight": self._hindsight,
+            "sum": self._sum.state(),
+            "engines": [engine.state() for engine in self.engines],
+        }
+        _files.write_atomically(path, _files.sealed(_files.dump_tree(tree), STATE_KIND, STATE_FORMAT))
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Continue from a state saved by a run with the same arguments."""
+        tree = _files.load_tree(_files.open_sealed(path, STATE_KIND, STATE_FORMAT), classes_of(self.learner))
+        if tree["fingerprint"] != self.fingerprint():
+            raise InvalidInputError(
+                f"{os.fspath(path)} holds the state of another run (other instance, losses, learner, episodes, "
+                "replicas, seed or checkpoints). Name another file, or remove this one to start afresh."
+            )
+        self._done, self._seconds = tree["done"], tree["seconds"]
+        self._cost, self._pseudo_cost = np.array(tree["cost"]), np.array(tree["pseudo_cost"])
+        self._comparator, self._hindsight = np.array(tree["comparator"]), np.array(tree["hindsight"])
+        self._sum.restore(tree["sum"])
+        for engine, state in zip(self.engines, tree["engines"], strict=True):
+            engine.restore(state)
+
+
+def checkpoint_episodes(checkpoints: Any, K: int) -> IntArray:
+    """The episodes at which curves are noted, ascending, K last."""
+    if checkpoints is None or np.ndim(checkpoints) == 0:
+        count = DEFAULT_CHECKPOINTS if checkpoints is None else require_integer("checkpoints", checkpoints, low=1)
+        spaced = np.round(np.geomspace(1, K, count)) if count > 1 else np.array([K])
+        marks = np.unique(np.append(spaced, K).astype(np.int64))
+        return marks[marks <= K]
+    given = np.asarray(checkpoints)
+    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"checkpoints must be None, a count, or a list of episodes, but has shape {given.shape} and dtype "
+            f"{given.dtype}."
+        )
+    outside = (given < 1) | (given > K)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise InvalidInputError(f"checkpoints[{first}] is {given[first]}, but must lie in 1 ... {K} (the episodes).")
+    return np.unique(np.append(given.astype(np.int64), K))
+
+
+def _thread_count(threads: int | None) -> int:
+    if threads is not None:
+        return require_integer("threads", threads, low=1)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _delays(delays: Any, K: int, learner: Any) -> IntArray | None:
+    if delays is None:
+        return None
+    given = np.asarray(delays)
+    if given.dtype.kind not in "iu" or given.shape not in ((), (K,)):
+        raise InvalidInputError(
+            f"delays must be an integer or ({K},) integers, one for each episode, but has shape {given.shape} and "
+            f"dtype {given.dtype}."
+        )
+    if (given < 0).any():
+        raise InvalidInputError(f"delays cannot be negative, but the smallest is {given.min()}.")
+    if not given.any():
+        return None
+    if not learner.needs.late_feedback:
+        raise InvalidInputError(f"{learner.name} does not take late feedback; delays must be None or 0 for it.")
+    return np.array(np.broadcast_to(given, (K,)), dtype=np.int64)
+
+
+def _next_size(played: int, took: float) -> int:
+    """Episodes for the next block, so that it takes about BLOCK_SECONDS; at most four times as many as the last."""
+    wanted = int(played * BLOCK_SECONDS / max(took, 1e-9))
+    return max(1, min(wanted, 4 * played))
+
+
+@contextlib.contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Matrix products run on the calling thread: replicas are what is spread over threads."""
+    import scipy.linalg.cython_blas  # noqa: F401  loads the BLAS that compiled kernels call, so that it is limited too
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Within, a Ctrl-C waits; it is raised on leaving.  Outside the main thread there is nothing to hold."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if before is None:  # a handler set outside Python can be neither called nor put back
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if held:
+        signal.raise_signal(signal.SIGINT)  # now by the handler that was there
+
+
+def _reporter(progress: bool | Callable[[Progress], None]) -> Callable[[Progress], None] | None:
+    if progress is False or progress is None:
+        return None
+    if callable(progress):
+        return progress
+    return _StandardError()
+
+
+class _StandardError:
+    """One line that is rewritten on a terminal, or a line every ten seconds elsewhere."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        terminal = sys.stderr.isatty()
+        finished = progress.done == progress.episodes
+        now = time.monotonic()
+        if now < self._next and not finished:
+            return
+        self._next = now + (0.2 if terminal else 10.0)
+        if progress.compiling:
+            text = f"{progress.learner}: compiling or loading kernels"
+        else:
+            text = (
+                f"{progress.learner}: {progress.done}/{progress.episodes} episodes x {progress.replicas}, "
+                f"{progress.seconds:.0f} s, {progress.seconds_left:.0f} s left"
+            )
+        end = "\r" if terminal and not finished else "\n"
+        print(f"{text:<78}", end=end, file=sys.stderr, flush=True)
