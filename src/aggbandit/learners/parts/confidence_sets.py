@@ -23,9 +23,7 @@ def bernstein_radius(counts_hsas: FloatArray, log_term: float) -> FloatArray:
     return radius
 
 
-def bernstein_box(
-    counts_hsas: FloatArray, log_term: float, radius_scale: float = 1.0
-) -> tuple[FloatArray, FloatArray]:
+def bernstein_box(counts_hsas: FloatArray, log_term: float, radius_scale: float = 1.0) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends of the set, whose members also sum to 1.  [eq:LM25-confidence-set]
 
     max(0, p̄ - c ε) <= p'(s'|s, a) <= min(1, p̄ + c ε);  n(s, a) = 0: 0 and 1 whatever c is, the whole simplex.

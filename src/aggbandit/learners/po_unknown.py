@@ -1,0 +1,106 @@
+"""Policy optimisation from total losses, transitions unknown: [LM25] Algorithm 2."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+from aggbandit._arrays import FloatArray
+from aggbandit._checks import require_number
+from aggbandit.learners.base import ADVERSARIAL, AGGREGATE, UNKNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
+from aggbandit.learners.parts import confidence_sets, step_sizes, transition_counts
+
+
+class State(NamedTuple):
+    counts_hsas: FloatArray  # n_h(s, a, s') of the episodes before the next
+    lower_hsas: FloatArray  # the box's lower ends ...
+    slack_hsas: FloatArray  # ... upper less lower ...
+    rest_hsa: FloatArray  # ... and 1 less the sum of the lower ends
+    log_weights_hsa: FloatArray  # -η Σ_k (Û_k - B_k), the greatest of each (h, s) moved to 0
+    policy_hsa: FloatArray  # softmax of log_weights_hsa over a
+    bonus_hsa: FloatArray  # B̂ of the last update
+
+
+class Settings(NamedTuple):
+    """The numbers that a configuration comes to on a problem, in the kernel's order."""
+
+    step: float  # η
+    exploration: float  # γ
+    bonus_scale: float
+    log_term: float  # ln(10 H S A K / δ)
+    radius_scale: float
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptimizationUnknown(Learner[State]):
+    """Exponential weights at every (h, s), fed importance-weighted totals, against the greatest occupancy of a set.
+
+    Paper    [LM25] Algorithm 2 (the detailed version), Theorem 2: regret Õ(H³ S √(A K) + H⁴ S³ A) with
+             probability 1 - δ.
+    Departs  in nothing by default.  `bonus_scale` multiplies all of b, `radius_scale` the Bernstein radius (where
+             nothing was seen the set is the whole simplex whatever it is).
+    """
+
+    id = "po-unknown"
+    needs = Needs(feedback=AGGREGATE, dynamics=UNKNOWN, losses=ADVERSARIAL)
+
+    confidence: float = 0.05  # δ
+    step_size: float | str = "appendix"  # η, or whose
+    exploration: float | None = None  # γ; None: 2 η H of the step actually used
+    bonus_scale: float = 1.0
+    radius_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        step_sizes.check_step_arguments(self.step_size, self.exploration, self.confidence)
+        require_number("bonus_scale", self.bonus_scale, low=0.0)
+        require_number("radius_scale", self.radius_scale, low=0.0)
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        problem.require_episodes(self.name)
+
+    def resolved(self, problem: Problem) -> Resolved:
+        step, lowered = self._step(problem)
+        exploration = step_sizes.policy_optimization_exploration(self.exploration, step, problem.H)
+        return {"step_size": step, "exploration": exploration, "step_lowered": lowered}
+
+    def settings(self, problem: Problem) -> Settings:
+        """η, γ, the scales and the logarithm of the confidence sets on this problem."""
+        step, _ = self._step(problem)
+        return Settings(
+            step,
+            step_sizes.policy_optimization_exploration(self.exploration, step, problem.H),
+            float(self.bonus_scale),
+            confidence_sets.logarithm(*problem.shape, problem.require_episodes(self.name), self.confidence),
+            float(self.radius_scale),
+        )
+
+    def init(self, problem: Problem, draws: Draws) -> State:
+        H, S, A = problem.shape
+        return State(
+            transition_counts.none_yet(H, S, A),
+            np.zeros((H, S, A, S)),
+            np.ones((H, S, A, S)),
+            np.ones((H, S, A)),
+            np.zeros((H, S, A)),
+            np.full((H, S, A), 1.0 / A),
+            np.zeros((H, S, A)),
+        )
+
+    def policy(self, problem: Problem, state: State) -> FloatArray:
+        return state.policy_hsa
+
+    def update(self, problem: Problem, state: State, episode: Episode, draws: Draws) -> State:
+        from aggbandit.kernels import po_unknown as kernel
+
+        kernel.update(
+            tuple(state), problem.initial, episode.states, episode.actions, episode.total, *self.settings(problem)
+        )
+        return state
+
+    def _step(self, problem: Problem) -> tuple[float, bool]:
+        H, S, A = problem.shape
+        episodes = problem.require_episodes(self.name)
+        greatest = 4.0 * H * H * self.bonus_scale  # B̂ <= 4 H² · bonus_scale
+        return step_sizes.policy_optimization_step(self.step_size, H, S, A, episodes, self.confidence, greatest)
