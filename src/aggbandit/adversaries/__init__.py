@@ -7,12 +7,12 @@ states its guarantees for such adversaries).  `tables(start, stop)` gives the sa
 from collections.abc import Callable
 from typing import Any
 
+from aggbandit._checks import require_arguments
 from aggbandit._registry import resolve
 from aggbandit.adversaries.base import LossSequence, as_losses, checked_tables
 from aggbandit.adversaries.recorded import Recorded
-from aggbandit.adversaries.registry import FACTORIES
+from aggbandit.adversaries.registry import TABLE
 from aggbandit.errors import InvalidInputError
-from aggbandit.mdp._factories import call
 from aggbandit.mdp.tabular import TabularMDP
 
 __all__ = ["LossSequence", "Recorded", "as_losses", "checked_tables", "get", "make", "names"]
@@ -20,16 +20,16 @@ __all__ = ["LossSequence", "Recorded", "as_losses", "checked_tables", "get", "ma
 
 def names() -> list[str]:
     """The ids of all loss sequences that can be made by name, sorted."""
-    return sorted(FACTORIES)
+    return sorted(TABLE)
 
 
 def get(name: str) -> Callable[..., LossSequence]:
     """The factory of a loss sequence; its docstring explains it, its keyword arguments are those of `make`."""
-    factory: Callable[..., LossSequence] = resolve("adversary", name, FACTORIES)
+    factory: Callable[..., LossSequence] = resolve("adversary", name, TABLE)
     return factory
 
 
-def make(name: str, mdp: TabularMDP, **arguments: Any) -> LossSequence:
+def make(name: str, mdp: TabularMDP, /, **arguments: Any) -> LossSequence:
     """The loss sequence `name` for this MDP.
 
     >>> import aggbandit.mdp.instances
@@ -43,5 +43,5 @@ def make(name: str, mdp: TabularMDP, **arguments: Any) -> LossSequence:
         raise InvalidInputError(
             f"the second argument must be the TabularMDP that the losses are for, but is a {type(mdp).__name__}."
         )
-    losses: LossSequence = call("adversary", name, factory, arguments, mdp)
-    return losses
+    require_arguments("adversary", name, factory, arguments)
+    return factory(mdp, **arguments)

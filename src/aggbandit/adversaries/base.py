@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -33,11 +33,13 @@ WAY_OUT = "Shift and scale the losses to [0, 1]; rewards r in [0, 1] become loss
 
 
 class LossSequence(ABC):
-    """Base of the package's own loss sequences, whose tables are trusted to keep the contract.
+    """Base of the package's own loss sequences.
 
     A sequence never changes: one whose pace depends on the number of episodes answers `for_episodes` with a new one.
     Where the table stays the same for many episodes it also has `segments`.
     """
+
+    trusted: ClassVar[bool] = False  # its tables keep the contract, and are not looked at again
 
     shape: Shape  # (H, S, A)
     episodes: int | None = None  # how many episodes it has; None: as many as one likes
@@ -56,23 +58,13 @@ def as_losses(losses: Any, mdp: TabularMDP, episodes: int) -> LossSequence:
     """`losses` made ready to play `episodes` episodes of `mdp`: fitted to their number, checked on every block.
 
     Our own sequences are checked for shape and length here and trusted afterwards; any other object with `.tables` is
-    wrapped so that each block it hands over is checked first.
+    wrapped, so that each block it hands over is checked first.
     """
-    tables = getattr(losses, "tables", None)
-    if isinstance(losses, type) or not callable(tables):
-        if isinstance(losses, str):
-            way_out = f"Make it with ab.adversaries.make({losses!r}, mdp)."
-        elif np.ndim(losses) == 3:
-            way_out = 'For one table in every episode: ab.adversaries.make("fixed", mdp, table=...).'
-        else:
-            way_out = "For an array (K, H, S, A): ab.adversaries.Recorded(array)."
-        raise InvalidInputError(
-            f"losses must be an object with a method tables(start, stop), but is a {type(losses).__name__}. {way_out}"
-        )
-    fit = getattr(losses, "for_episodes", None)
-    if callable(fit):
-        losses = fit(episodes)
-    if isinstance(losses, LossSequence):
+    _require_tables(losses)
+    if callable(getattr(losses, "for_episodes", None)):
+        losses = losses.for_episodes(episodes)
+        _require_tables(losses)
+    if isinstance(losses, LossSequence) and losses.trusted:
         ready = losses
     elif callable(getattr(losses, "segments", None)):
         ready = _CheckedPieces(losses, mdp.shape)
@@ -91,7 +83,9 @@ def as_losses(losses: Any, mdp: TabularMDP, episodes: int) -> LossSequence:
 
 
 def checked_tables(losses: Any, start: int, stop: int, shape: Shape) -> FloatArray:
-    """`losses.tables(start, stop)` as float64 (stop - start, H, S, A), with every entry found in [0, 1]."""
+    """`losses.tables(start, stop)` as float64 (stop - start, H, S, A), every entry in [0, 1]: our own are trusted."""
+    if isinstance(losses, LossSequence) and losses.trusted:
+        return losses.tables(start, stop)
     subject = f"losses.tables({start}, {stop})"
     tables = as_table(subject, losses.tables(start, stop), (stop - start, *shape), "(stop - start, H, S, A)")
     # one look at a table that is the same memory in every episode
@@ -175,6 +169,19 @@ def own_table(subject: str, table: Any, shape: Shape) -> FloatArray:
     return copy
 
 
+def _require_tables(losses: Any) -> None:
+    if not isinstance(losses, type) and callable(getattr(losses, "tables", None)):
+        return
+    if isinstance(losses, str):
+        way_out = f"Make it with ab.adversaries.make({losses!r}, mdp)."
+    elif isinstance(losses, np.ndarray) and losses.ndim == 3:
+        way_out = 'For one table in every episode: ab.adversaries.make("fixed", mdp, table=...).'
+    else:
+        way_out = "For an array (K, H, S, A): ab.adversaries.Recorded(array)."
+    kind = f"the class {losses.__name__}" if isinstance(losses, type) else f"a {type(losses).__name__}"
+    raise InvalidInputError(f"losses must be an object with a method tables(start, stop), but is {kind}. {way_out}")
+
+
 def _as_float64(array: AnyArray) -> FloatArray:
     converted: FloatArray = array.astype(np.float64)
     return converted
@@ -182,6 +189,8 @@ def _as_float64(array: AnyArray) -> FloatArray:
 
 class _Checked(LossSequence):
     """A user's object whose every block is checked before anybody reads it."""
+
+    trusted = True
 
     def __init__(self, losses: Any, shape: Shape) -> None:
         self._losses = losses

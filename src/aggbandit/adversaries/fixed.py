@@ -14,6 +14,8 @@ from aggbandit.mdp.tabular import TabularMDP
 class Fixed(LossSequence):
     """The same table in every episode, without a copy of it anywhere."""
 
+    trusted = True
+
     table: FloatArray  # (H, S, A)
 
     @property

@@ -28,6 +28,8 @@ class Recorded(LossSequence):
     array([[[[0.5, 0.5]]]])
     """
 
+    trusted = True
+
     def __init__(self, tables: Any) -> None:
         try:
             given: AnyArray = np.asanyarray(tables)

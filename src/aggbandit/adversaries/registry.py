@@ -1,6 +1,8 @@
 """The table of loss sequences: adding one is its file and one line here."""
 
-FACTORIES = {
+TABLE = {
+    "bernoulli": "aggbandit.adversaries.bernoulli:bernoulli",
+    "drifting": "aggbandit.adversaries.drifting:drifting",
     "fixed": "aggbandit.adversaries.fixed:fixed",
     "switching": "aggbandit.adversaries.switching:switching",
 }

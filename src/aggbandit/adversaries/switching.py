@@ -25,6 +25,8 @@ class Switching(LossSequence):
     ⌊b K / B⌋ to ⌊(b + 1) K / B⌋ - 1, and the same again after K.
     """
 
+    trusted = True
+
     block_tables: FloatArray  # (B, H, S, A)
     period: int | None = None  # episodes in a block; None: as many as make B equal blocks of the episodes played
     planned: int | None = None  # K, once it is known; until then blocks of 1000 episodes stand in

@@ -30,10 +30,10 @@ DENSE_LIMIT_BYTES = 10**9
 
 
 class Origin(NamedTuple):
-    """Which instance an MDP was made from: `aggbandit.instances.make(name, **arguments)` makes it again."""
+    """Which instance an MDP was made from: `aggbandit.instances.make(name, **dict(arguments))` makes it again."""
 
     name: str
-    arguments: Mapping[str, Any]
+    arguments: tuple[tuple[str, Any], ...]
 
 
 @final
@@ -75,15 +75,18 @@ class TabularMDP:
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> None:
-        given = _numbers("transition", transition)
+        given = _array("transition", transition)
         if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
             raise InvalidInputError(
                 f"transition must have shape (H, S, A, S), or (S, A, S) with horizon=H, every axis at least 1, "
                 f"but has {given.shape}."
             )
         H = _horizon("transition", given, horizon, "S")
-        require_distributions("transition", given if given.ndim == 3 else _without_repeats(given))
-        stored = _own(given if given.ndim == 3 else _without_repeats(given), np.float64)
+        if given.ndim == 4 and given.strides[0] == 0:
+            given = given[:1]  # H times the same memory, as `transition` of a stationary MDP is: kept once
+        given = _numbers("transition", given)
+        require_distributions("transition", given)
+        stored = _own(given, np.float64)
         _, S, A, _ = stored.shape
         self._assemble(H, S, A, initial_state, state_names, action_names, stored=stored)
 
@@ -310,7 +313,7 @@ class TabularMDP:
 
 def as_initial_distribution(initial_state: Any, S: int) -> FloatArray:
     """The distribution of the first state, read-only (S,), from a state or a distribution over states."""
-    if np.ndim(initial_state) == 0:
+    if _array("initial_state", initial_state).ndim == 0:
         s = require_integer("initial_state", initial_state, low=0, high=S - 1)
         return _read_only(np.eye(1, S, s)[0].copy())
     given = _numbers("initial_state", initial_state)
@@ -325,7 +328,7 @@ def as_initial_distribution(initial_state: Any, S: int) -> FloatArray:
 def with_origin(mdp: TabularMDP, name: str, arguments: Mapping[str, Any]) -> TabularMDP:
     """The same MDP, sharing all arrays, that remembers the instance it was made from."""
     twin = TabularMDP.__new__(TabularMDP)
-    twin.__dict__.update(mdp.__getstate__(), origin=Origin(name, dict(arguments)))
+    twin.__dict__.update(mdp.__getstate__(), origin=Origin(name, tuple(arguments.items())))
     return twin
 
 
@@ -361,11 +364,6 @@ def _horizon(name: str, array: AnyArray, horizon: int | None, last: str) -> int:
             f"{array.shape[0]}. Leave horizon out, or give (S, A, {last})."
         )
     return int(array.shape[0])
-
-
-def _without_repeats(array_hsas: AnyArray) -> AnyArray:
-    """One step instead of H where a view of stride 0 shows that all are the same memory."""
-    return array_hsas[:1] if array_hsas.strides[0] == 0 else array_hsas
 
 
 def _own(array: AnyArray, dtype: type) -> AnyArray:

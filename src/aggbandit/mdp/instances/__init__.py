@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from aggbandit._arrays import FloatArray
+from aggbandit._checks import require_arguments
 from aggbandit._registry import resolve
-from aggbandit.mdp._factories import call
-from aggbandit.mdp.instances.registry import FACTORIES, LOSSES
+from aggbandit.mdp.instances.registry import LOSSES, TABLE
 from aggbandit.mdp.tabular import TabularMDP
 
 __all__ = ["get", "make", "names", "natural_loss"]
@@ -18,23 +18,24 @@ __all__ = ["get", "make", "names", "natural_loss"]
 
 def names() -> list[str]:
     """The ids of all instances, sorted."""
-    return sorted(FACTORIES)
+    return sorted(TABLE)
 
 
 def get(name: str) -> Callable[..., TabularMDP]:
     """The factory of an instance; its docstring explains the world, its keyword arguments are those of `make`."""
-    factory: Callable[..., TabularMDP] = resolve("instance", name, FACTORIES)
+    factory: Callable[..., TabularMDP] = resolve("instance", name, TABLE)
     return factory
 
 
-def make(name: str, **arguments: Any) -> TabularMDP:
+def make(name: str, /, **arguments: Any) -> TabularMDP:
     """The instance `name`.
 
     >>> make("random", states=3, actions=2, horizon=4, seed=1)
     TabularMDP(H=4, S=3, A=2, horizon-dependent, initial_state=0, instance='random')
     """
-    mdp: TabularMDP = call("instance", name, get(name), arguments)
-    return mdp
+    factory = get(name)
+    require_arguments("instance", name, factory, arguments)
+    return factory(**arguments)
 
 
 def natural_loss(mdp: TabularMDP) -> FloatArray | None:
@@ -44,5 +45,6 @@ def natural_loss(mdp: TabularMDP) -> FloatArray | None:
     """
     if mdp.origin is None or mdp.origin.name not in LOSSES:
         return None
-    table: FloatArray = resolve("instance", mdp.origin.name, LOSSES)(**mdp.origin.arguments)
+    table: FloatArray = resolve("instance", mdp.origin.name, LOSSES)(**dict(mdp.origin.arguments))
+    table.flags.writeable = False
     return table

@@ -4,8 +4,8 @@ import numpy as np
 
 from aggbandit._checks import require_integer, require_number
 from aggbandit.errors import InvalidInputError
-from aggbandit.mdp._factories import instance
 from aggbandit.mdp._seeded import dirichlet, subsets
+from aggbandit.mdp.instances.origin import instance
 from aggbandit.mdp.tabular import DENSE_LIMIT_BYTES, TabularMDP
 
 
