@@ -1,10 +1,37 @@
-"""What all tests share: one thread a process, and Hypothesis without chance or clock."""
+"""What all tests share: one thread a process, compiled code that is never stale, Hypothesis without chance or clock."""
 
+import hashlib
 import os
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def compiled_code_folder() -> str:
+    """Where compiled code is cached: a folder named after the kernel files that other kernel files import.
+
+    Numba looks only at the file that holds a cached function, so an edit to a helper in another file would go
+    unnoticed, and the tests would judge the code of yesterday.
+    """
+    kernels = ROOT / "src" / "aggbandit" / "kernels"
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(kernels.rglob("*.py"))}
+    imported = re.compile(r"^from aggbandit\.kernels(?:\.([\w.]+))? import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
+    helpers = set()
+    for source in sources.values():
+        for module, several, one in imported.findall(source):
+            helpers.update([module] if module else re.findall(r"\w+", several or one))
+    digest = hashlib.sha256()
+    for path, source in sources.items():
+        if ".".join(path.relative_to(kernels).with_suffix("").parts) in helpers:
+            digest.update(source.encode())
+    return str(ROOT / "build" / "numba" / digest.hexdigest()[:16])
+
 
 # Before NumPy and Numba are imported: xdist already runs one process a core.
 for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+os.environ.setdefault("NUMBA_CACHE_DIR", compiled_code_folder())
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from hypothesis import HealthCheck, settings  # noqa: E402
