@@ -4,7 +4,9 @@ import doctest
 import importlib
 import pkgutil
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -36,12 +38,12 @@ def test_every_link_leads_somewhere():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_examples_on_the_page_run(page, tmp_path, monkeypatch):
-    """The blocks of one page run in turn, as a reader would type them."""
+    """The blocks of one page run in turn, as a reader would put them into a file."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "example"}
+    module = ModuleType("example_page")  # classes of the page can be found again, as in a reader's file
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     for line, source in python_blocks(page):
-        code = compile("\n" * (line - 1) + source, str(page), "exec")
-        exec(code, names)
+        exec(compile("\n" * (line - 1) + source, str(page), "exec"), module.__dict__)
 
 
 def test_readme_has_examples():
