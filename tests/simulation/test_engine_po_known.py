@@ -1,0 +1,189 @@
+import math
+
+import numpy as np
+import pytest
+
+import aggbandit as ab
+from aggbandit.learners.base import Problem
+from aggbandit.learners.po_known import PolicyOptimizationKnown
+from aggbandit.simulation.engines import po_known as engines
+from aggbandit.simulation.engines.base import LossBlock
+from aggbandit.simulation.engines.plain import PlainEngine
+from naive import philox
+from naive import po_known as naive
+
+ENGINES = [engines.SoloEngine]
+
+
+def dense_model(seed, H, S, A, initial=False, stationary=False):
+    rng = np.random.default_rng(seed)
+    transition = rng.dirichlet(np.ones(S), size=(S, A) if stationary else (H, S, A))
+    transition[..., 0, 0, :] = np.eye(S)[S - 1]  # a certain move: rows with zeros
+    return ab.TabularMDP(transition, H if stationary else None, rng.dirichlet(np.ones(S)) if initial else S - 1)
+
+
+def sparse_model(seed, H, S, A, n=3, stationary=False, initial=False):
+    rng = np.random.default_rng(seed)
+    leading = (S, A) if stationary else (H, S, A)
+    rows = int(np.prod(leading))
+    successors = np.stack([rng.permutation(S)[:n] for _ in range(rows)]).reshape(*leading, n)
+    probabilities = rng.dirichlet(np.ones(n), size=leading)
+    return ab.TabularMDP.sparse(
+        successors, probabilities, H if stationary else None, rng.dirichlet(np.ones(S)) if initial else 0
+    )
+
+
+def losses(seed, n, H, S, A):
+    """Tables of which some stay for several episodes, as (tables, row of each episode)."""
+    rng = np.random.default_rng([seed, 2])
+    rows = np.cumsum(rng.random(n) < 0.4)
+    rows -= rows[0]
+    return rng.random((rows[-1] + 1, H, S, A)), rows
+
+
+def cut(tables, rows, edges, mean=None):
+    """The same episodes as blocks that end at `edges`."""
+    for start, stop in zip([0, *edges], [*edges, len(rows)], strict=True):
+        if start < stop:
+            kept = rows[start:stop]
+            yield LossBlock(start, tables[kept[0] : kept[-1] + 1].copy(), kept - kept[0], mean)
+
+
+def engine_of(cls, mdp, K, seed=11, first=0, replicas=1, **arguments):
+    learner = PolicyOptimizationKnown(**arguments)
+    return cls(mdp, Problem.of(mdp, K, learner.needs), learner, seed, first, replicas)
+
+
+def simulate(mdp, tables, rows, seed, replica, eta, gamma, bonus_scale=1.0):
+    """The episodes by the contract's rules of drawing and the paper's pseudo-code: policy and costs."""
+    transition = np.array(mdp.transition)
+    H, S, A = mdp.H, mdp.S, mdp.A
+    policy = np.full((H, S, A), 1 / A)
+    costs = []
+
+    def move(h, s, a, u):
+        if not mdp.is_sparse:
+            return naive.inverse_cdf(transition[h, s, a], u)
+        t = 0 if mdp.is_stationary else h
+        return mdp.next_states[t, s, a, naive.inverse_cdf(mdp.probabilities[t, s, a], u)]
+
+    for k, row in enumerate(rows):
+        table = tables[row]
+
+        def uniform(h, k=k):
+            counter = (replica, k, 0xFFFFFFFF if h is None else h, 0)
+            words = philox.philox4x32(counter, (seed & 0xFFFFFFFF, seed >> 32))
+            return philox.double(*words[:2]), philox.double(*words[2:])
+
+        states, actions = naive.sample(move, mdp.initial, policy, uniform)
+        costs.append(naive.expected_loss(transition, mdp.initial, policy, table))
+        total = sum(table[h, states[h], actions[h]] for h in range(H))
+        policy, _ = naive.update(transition, mdp.initial, policy, states, actions, total, eta, gamma, bonus_scale)
+    return policy, costs
+
+
+@pytest.mark.parametrize("cls", ENGINES)
+@pytest.mark.parametrize(
+    "mdp",
+    [
+        dense_model(0, 3, 4, 2),
+        dense_model(1, 4, 3, 3, initial=True, stationary=True),
+        sparse_model(2, 4, 5, 2, initial=True),
+    ],
+    ids=["dense", "stationary", "sparse"],
+)
+def test_engines_follow_a_naive_simulation(cls, mdp):
+    K = 200
+    tables, rows = losses(3, K, mdp.H, mdp.S, mdp.A)
+    mean = tables.mean(axis=0)
+    engine = engine_of(cls, mdp, K, seed=2**63 + 5, first=4, replicas=2, step_size=0.02)
+    for block in cut(tables, rows, [100], mean):
+        engine.play(block)
+    for r in range(2):
+        policy, costs = simulate(mdp, tables, rows, 2**63 + 5, 4 + r, 0.02, 2 * 0.02 * mdp.H)
+        np.testing.assert_allclose(engine.policies()[r], policy, rtol=1e-9, atol=1e-250)
+        assert engine.cost()[r] == pytest.approx(math.fsum(costs), rel=1e-12)
+    assert engine.pseudo_cost().shape == (2,)
+
+
+@pytest.mark.parametrize("cls", ENGINES)
+@pytest.mark.parametrize("model", [dense_model, sparse_model])
+def test_engines_give_the_bits_of_the_learner_in_the_plain_loop(cls, model):
+    mdp = model(4, 5, 6, 3)
+    K = 120
+    tables, rows = losses(4, K, 5, 6, 3)
+    pair = [engine_of(c, mdp, K, replicas=3) for c in (cls, PlainEngine)]
+    for engine in pair:
+        for block in cut(tables, rows, []):
+            engine.play(block)
+    np.testing.assert_array_equal(pair[0].policies(), pair[1].policies())
+    np.testing.assert_allclose(pair[0].cost(), pair[1].cost(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("cls", ENGINES)
+@pytest.mark.parametrize("arguments", [{}, {"step_size": 30.0, "exploration": 1e-2}], ids=["paper", "underflowing"])
+def test_no_cut_and_no_restart_changes_a_bit(cls, arguments):
+    mdp = dense_model(5, 3, 4, 3)
+    K = 200
+    tables, rows = losses(5, K, 3, 4, 3)
+    mean = tables.mean(axis=0)
+    whole = engine_of(cls, mdp, K, replicas=2, **arguments)
+    for block in cut(tables, rows, [], mean):
+        whole.play(block)
+    parts = engine_of(cls, mdp, K, replicas=2, **arguments)
+    for block in cut(tables, rows, [1, 2, 9, 73, 150], mean):
+        parts.play(block)
+        saved = parts.state()
+        parts = engine_of(cls, mdp, K, replicas=2, **arguments)
+        parts.restore(saved)
+    np.testing.assert_array_equal(whole.policies(), parts.policies())
+    np.testing.assert_array_equal(whole.cost(), parts.cost())
+    np.testing.assert_array_equal(whole.pseudo_cost(), parts.pseudo_cost())
+    if arguments:
+        assert whole.state()["tiny"].size > 0  # the logarithms were saved as well
+
+
+@pytest.mark.parametrize("cls", ENGINES)
+def test_a_replica_does_not_see_its_neighbours(cls):
+    mdp = dense_model(6, 3, 4, 3)
+    K = 150
+    tables, rows = losses(6, K, 3, 4, 3)
+    together = engine_of(cls, mdp, K, replicas=11)
+    alone = engine_of(cls, mdp, K, first=9, replicas=1)
+    for engine in (together, alone):
+        for block in cut(tables, rows, []):
+            engine.play(block)
+    np.testing.assert_array_equal(together.policies()[9], alone.policies()[0])
+    assert together.cost()[9] == alone.cost()[0]
+    assert not np.array_equal(together.policies()[9], together.policies()[8])
+
+
+@pytest.mark.parametrize("cls", ENGINES)
+def test_cost_is_the_correctly_rounded_sum_of_the_episodes(cls):
+    """A plain sum of these costs would be off by more than the last bit."""
+    mdp = dense_model(7, 3, 4, 2)
+    K = 400
+    tables, rows = losses(7, K, 3, 4, 2)
+    tables = tables**30  # sizes far apart
+    steps = engine_of(cls, mdp, K)
+    singles = []
+    for block in cut(tables, rows, list(range(1, K))):
+        once = engine_of(cls, mdp, K)
+        once.restore({**steps.state(), "costs": np.zeros((1, 2))})
+        once.play(block)
+        steps.play(block)
+        singles.append(once.cost()[0])
+    assert steps.cost()[0] == math.fsum(singles)
+
+
+@pytest.mark.parametrize("cls", ENGINES)
+def test_pseudo_cost_is_the_cost_against_the_mean_table(cls):
+    mdp = dense_model(8, 3, 4, 2)
+    K = 60
+    tables, rows = losses(8, 1, 3, 4, 2)
+    rows = np.zeros(K, int)
+    engine = engine_of(cls, mdp, K)
+    assert engine.pseudo_cost() is None
+    for block in cut(tables, rows, [20], tables[0]):
+        engine.play(block)
+    assert engine.pseudo_cost()[0] == engine.cost()[0]
