@@ -1,0 +1,1 @@
+"""Answers from the definitions: slow, plain, and independent of the package."""
