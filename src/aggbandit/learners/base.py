@@ -178,6 +178,7 @@ class Learner(ABC, Generic[StateT]):
     id: ClassVar[str] = ""  # the registered id; empty for a learner of one's own
     version: ClassVar[int] = 1  # raised whenever the same arguments come to mean other numbers
     reconstructed: ClassVar[bool] = False  # built without the paper's full text at hand
+    exempt: ClassVar[Mapping[str, str]] = {}  # contract checks that cannot hold for it, each with the reason
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

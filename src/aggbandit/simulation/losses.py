@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from aggbandit._arrays import FloatArray
-from aggbandit.adversaries.base import as_losses, checked_tables
+from aggbandit.adversaries.base import as_losses
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.base import LossBlock
 
@@ -50,7 +50,7 @@ class LossReader:
             return
         while start < stop:
             end = min(stop, start + self._most_rows)
-            tables = checked_tables(self.source, start, end, self.shape)
+            tables = self.source.tables(start, end)
             same = tables.strides[0] == 0
             yield end - start, tables[:1] if same else tables
             start = end
@@ -71,7 +71,7 @@ class LossSum:
         """Add the losses of a block's episodes."""
         from aggbandit.kernels import episode as kernel
 
-        tables = block.tables_mhsa.reshape(len(block.tables_mhsa), -1)
+        tables = block.tables_mhsa.reshape(len(block.tables_mhsa), self._current.size)
         self._count = kernel.accumulate_tables(tables, block.row_n, self._current, self._count, self._sum, self._rest)
 
     def total(self) -> FloatArray:

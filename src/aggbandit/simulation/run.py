@@ -169,30 +169,44 @@ class Simulation:
         tell(self._progress(compiling=True))
         self.engines[0].play(self.reader.empty())
         self._sum.add(self.reader.empty())
+        best_policy(self.mdp, self._sum.total())
+        try:
+            with self._pool(threads) as pool:
+                self._play_on(pool, tell, state_file, block_episodes)
+        except KeyboardInterrupt:
+            if state_file is not None:  # whole blocks only: see `_play_block`
+                self.save(state_file)
+            raise
+
+    def _pool(self, threads: int) -> ThreadPoolExecutor | contextlib.nullcontext[None]:
+        several = threads > 1 and len(self.engines) > 1
+        return ThreadPoolExecutor(threads) if several else contextlib.nullcontext()
+
+    def _play_on(
+        self,
+        pool: ThreadPoolExecutor | None,
+        tell: Callable[[Progress], None],
+        state_file: str | os.PathLike[str] | None,
+        block_episodes: int | None,
+    ) -> None:
         saved = time.monotonic()
         size = block_episodes or 1
-        with ThreadPoolExecutor(threads) if threads > 1 and len(self.engines) > 1 else contextlib.nullcontext() as pool:
-            while self._done < self.problem_episodes:
-                mark = int(self.checkpoints[np.searchsorted(self.checkpoints, self._done, side="right")])
-                began = time.perf_counter()
-                block = self.reader.block(self._done, min(mark, self._done + size))
-                try:
-                    self._play_block(block, pool)
-                except KeyboardInterrupt:
-                    if state_file is not None:
-                        self.save(state_file)
-                    raise
-                took = time.perf_counter() - began
-                self._seconds += took
-                if block_episodes is None:
-                    size = _next_size(block.row_n.size, took)
-                tell(self._progress())
-                if state_file is not None and time.monotonic() - saved > SAVE_SECONDS:
-                    self.save(state_file)
-                    saved = time.monotonic()
+        while self._done < self.episodes:
+            mark = int(self.checkpoints[np.searchsorted(self.checkpoints, self._done, side="right")])
+            began = time.perf_counter()
+            block = self.reader.block(self._done, min(mark, self._done + size))
+            self._play_block(block, pool)
+            took = time.perf_counter() - began
+            self._seconds += took
+            if block_episodes is None:
+                size = _next_size(block.row_n.size, took)
+            tell(self._progress())
+            if state_file is not None and time.monotonic() - saved > SAVE_SECONDS:
+                self.save(state_file)
+                saved = time.monotonic()
 
     @property
-    def problem_episodes(self) -> int:
+    def episodes(self) -> int:
         """K."""
         return int(self.checkpoints[-1])
 
@@ -222,7 +236,7 @@ class Simulation:
 
     def _progress(self, compiling: bool = False) -> Progress:
         return Progress(
-            learner=self.learner.name, done=self._done, episodes=self.problem_episodes, replicas=self.replicas,
+            learner=self.learner.name, done=self._done, episodes=self.episodes, replicas=self.replicas,
             seconds=self._seconds, compiling=compiling,
         )  # fmt: skip
 
@@ -248,7 +262,7 @@ class Simulation:
 
     def fingerprint(self) -> str:
         """What a saved state must agree with: every argument that the numbers depend on."""
-        K = self.problem_episodes
+        K = self.episodes
         digest = hashlib.sha256()
         for part in (
             self.mdp.digest().encode(),

@@ -35,10 +35,9 @@ class ConstantEngine(Engine):
     def play(self, block: LossBlock) -> None:
         from aggbandit.kernels import episode as kernel
 
-        m = block.tables_mhsa.shape[0]
-        # einsum, not a matrix product: its sums do not depend on how many rows there are
-        values = np.array([np.einsum("x,x->", row, self._occupancy) for row in block.tables_mhsa.reshape(m, -1)])
-        kernel.add_rows(values.reshape(m), block.row_n, self._costs)
+        # row by row: a matrix product's sums may depend on how many rows there are
+        values = [np.einsum("x,x->", table.reshape(-1), self._occupancy) for table in block.tables_mhsa]
+        kernel.add_rows(np.array(values, dtype=np.float64), block.row_n, self._costs)
         self._has_mean = block.mean_hsa is not None
         if block.mean_hsa is not None:
             mean = np.einsum("x,x->", block.mean_hsa.reshape(-1), self._occupancy)

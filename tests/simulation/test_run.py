@@ -1,0 +1,351 @@
+"""`run`: exact regret, and the same bits however it is cut, spread, or interrupted."""
+
+import math
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import aggbandit as ab
+from aggbandit.errors import DamagedFileError, InvalidInputError
+from aggbandit.learners.base import Draws, Episode, Problem
+from aggbandit.simulation import run as run_module
+from aggbandit.simulation.losses import LossReader
+from aggbandit.simulation.run import Progress, Simulation, checkpoint_episodes, interrupts_held
+from naive import planning as naive
+
+MDP = ab.instances.make("random", states=4, actions=3, horizon=4, seed=2)
+LEARNERS = ["po-known", "po-unknown", "uniform", "fixed-policy"]
+
+
+class Noted(NamedTuple):
+    policy_hsa: Any
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanderer(ab.Learner[Noted]):
+    """Plays a policy drawn anew each episode: a learner without a fused engine, with draws of its own."""
+
+    needs = ab.Needs(late_feedback=True)
+
+    def init(self, problem: Problem, draws: Draws) -> Noted:
+        return Noted(_drawn(problem, draws), 0)
+
+    def policy(self, problem: Problem, state: Noted) -> Any:
+        return state.policy_hsa
+
+    def update(self, problem: Problem, state: Noted, episode: Episode, draws: Draws) -> Noted:
+        return Noted(_drawn(problem, draws), state.count + 1)
+
+
+def _drawn(problem: Problem, draws: Draws) -> Any:
+    weights = draws.uniform(problem.shape) + 0.01
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def simulation(
+    learner: Any, losses: Any, K: int = 300, replicas: int = 3, fused: bool = True, **more: Any
+) -> Simulation:
+    made = ab.learners.as_learner(learner)
+    problem = Problem.of(MDP, K, made.needs)
+    marks = checkpoint_episodes(7, K)
+    return Simulation(
+        MDP, LossReader(losses, MDP, K), made.bound(problem), problem, replicas=replicas, seed=9, checkpoints=marks,
+        fused=fused, **more,
+    )  # fmt: skip
+
+
+def switching(seed: int = 0) -> Any:
+    return ab.adversaries.make("switching", MDP, blocks=5, seed=seed)
+
+
+class Sampled:
+    """A user's own sequence: only `.tables`, a new table every episode."""
+
+    def __init__(self, K: int, seed: int = 0) -> None:
+        self.all = np.random.default_rng(seed).random((K, MDP.H, MDP.S, MDP.A))
+
+    def tables(self, start: int, stop: int) -> Any:
+        return self.all[start:stop]
+
+
+def same(one: ab.RunResult, two: ab.RunResult) -> None:
+    for name in ("regret", "cost", "comparator", "policy", "hindsight_policy", "pseudo_regret"):
+        a, b = getattr(one, name), getattr(two, name)
+        assert (a is None) == (b is None), name
+        assert a is None or np.array_equal(a, b), name
+
+
+def test_regret_is_the_definition() -> None:
+    """Cost and comparator from enumeration, for the policies that were played."""
+    K = 12
+    mdp = ab.instances.make("random", states=2, actions=2, horizon=3, seed=0)
+    tables = np.random.default_rng(1).random((K, 3, 2, 2))
+    result = ab.run(mdp, ab.adversaries.Recorded(tables), Wanderer(), episodes=K, seed=4, checkpoints=[3, K])
+    problem = Problem.of(mdp, K, Wanderer().needs)
+    policies = [_drawn(problem, Draws(4, 0, 0, 1))] + [_drawn(problem, Draws(4, 0, k, 2)) for k in range(K - 1)]
+    transition = np.asarray(mdp.transition)
+    costs = [
+        naive.value(transition, policy, table, mdp.initial) for policy, table in zip(policies, tables, strict=True)
+    ]
+    for c, n in enumerate((3, K)):
+        summed = tables[:n].sum(axis=0)
+        best = min(naive.value(transition, pi, summed, mdp.initial) for pi in naive.deterministic_policies(3, 2, 2))
+        assert result.cost[0, c] == pytest.approx(math.fsum(costs[:n]), rel=1e-12)
+        assert result.comparator[c] == pytest.approx(best, rel=1e-12)
+        assert result.regret[0, c] == result.cost[0, c] - result.comparator[c]
+
+
+def test_pseudo_regret_is_against_the_mean_table() -> None:
+    losses = ab.adversaries.make("bernoulli", MDP, seed=3)
+    result = ab.run(MDP, losses, "uniform", episodes=50, checkpoints=[10, 50])
+    uniform = np.full((MDP.H, MDP.S, MDP.A), 1 / MDP.A)
+    per_episode = float(ab.planning.values(MDP, uniform, losses.mean_table)[0] @ MDP.initial)
+    _, best = ab.planning.best_policy(MDP, losses.mean_table)
+    np.testing.assert_allclose(result.pseudo_regret[0], np.array([10, 50]) * (per_episode - best), rtol=1e-12)
+    assert ab.run(MDP, switching(), "uniform", episodes=5).pseudo_regret is None
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS, Wanderer()])
+def test_any_cut_into_blocks_gives_the_same_bits(learner: Any) -> None:
+    for make in (switching, lambda: Sampled(300), lambda: ab.adversaries.make("bernoulli", MDP, seed=1)):
+        results = []
+        for size in (1, 7, 300):
+            played = simulation(learner, make())
+            played.play(block_episodes=size)
+            results.append(played.result())
+        same(results[0], results[1])
+        same(results[0], results[2])
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS, Wanderer()])
+def test_any_number_of_threads_gives_the_same_bits(learner: Any) -> None:
+    one, two = (ab.run(MDP, switching(), learner, episodes=200, replicas=5, threads=n) for n in (1, 2))
+    same(one, two)
+
+
+@pytest.mark.parametrize("learner", ["po-unknown", "uniform", Wanderer()])
+def test_a_replica_does_not_depend_on_its_company(learner: Any) -> None:
+    few, many = (ab.run(MDP, switching(), learner, episodes=150, replicas=n) for n in (2, 5))
+    np.testing.assert_array_equal(few.regret, many.regret[:2])
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS, Wanderer()])
+def test_saved_and_continued_gives_the_same_bits(learner: Any, tmp_path: Path) -> None:
+    whole = simulation(learner, switching())
+    whole.play(block_episodes=50)
+
+    class Stop(Exception):
+        pass
+
+    def stop_half_way(progress: Progress) -> None:
+        if progress.done >= 150:
+            raise Stop("half-way")
+
+    first = simulation(learner, switching())
+    with pytest.raises(Stop, match="half-way"):
+        first.play(block_episodes=50, report=stop_half_way)
+    first.save(tmp_path / "state")
+    second = simulation(learner, switching())
+    second.play(block_episodes=50, state_file=tmp_path / "state")
+    same(whole.result(), second.result())
+
+
+def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
+    first = simulation("uniform", switching())
+    first.save(tmp_path / "state")
+    with pytest.raises(InvalidInputError, match="state of another run"):
+        simulation("uniform", switching(seed=1)).load(tmp_path / "state")
+    data = bytearray((tmp_path / "state").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "state").write_bytes(bytes(data))
+    with pytest.raises(DamagedFileError, match="altered"):
+        simulation("uniform", switching()).load(tmp_path / "state")
+
+
+press_at: list[int] = []  # at which updates somebody presses Ctrl-C
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupted(Wanderer):
+    def update(self, problem: Problem, state: Noted, episode: Episode, draws: Draws) -> Noted:
+        if episode.index in press_at:
+            press_at.remove(episode.index)
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().update(problem, state, episode, draws)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_saves_whole_blocks_and_continues(threads: int, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    arguments = {"episodes": 400, "replicas": 2, "seed": 3, "threads": threads}
+    undisturbed = ab.run(MDP, switching(), Interrupted(), **arguments)
+    before = signal.getsignal(signal.SIGINT)
+    for moment in (0, 30, 150, 399):
+        press_at.append(moment)
+        with pytest.raises(KeyboardInterrupt, match="^$"):
+            ab.run(MDP, switching(), Interrupted(), **arguments, state_file=path)
+        assert signal.getsignal(signal.SIGINT) is before
+    same(undisturbed, ab.run(MDP, switching(), Interrupted(), **arguments, state_file=path))
+
+
+def test_an_interrupt_is_held_until_the_block_is_whole() -> None:
+    reached = []
+
+    def block() -> None:
+        with interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            reached.append(True)
+
+    with pytest.raises(KeyboardInterrupt, match="^$"):
+        block()
+    assert reached
+
+
+def test_fused_and_plain_play_the_same_episodes() -> None:
+    for learner in ("po-known", "po-unknown"):
+        results = []
+        for fused in (True, False):
+            played = simulation(learner, switching(), K=200, fused=fused)
+            played.play()
+            results.append(played.result())
+        np.testing.assert_allclose(results[0].policy, results[1].policy, atol=1e-9)
+        np.testing.assert_allclose(results[0].cost, results[1].cost, rtol=1e-9)
+
+
+def test_another_learner_leaves_the_environment_where_it_was() -> None:
+    """Two learners that happen to play the same policy meet the same trajectories."""
+    seen: dict[str, list[Any]] = {"a": [], "b": []}
+
+    @dataclass(frozen=True, kw_only=True)
+    class Spy(ab.Learner[Noted]):
+        needs = ab.Needs()
+        label: str
+        greedy_for_draws: int
+
+        def init(self, problem: Problem, draws: Draws) -> Noted:
+            draws.uniform(self.greedy_for_draws)
+            return Noted(np.full(problem.shape, 1 / problem.A), 0)
+
+        def policy(self, problem: Problem, state: Noted) -> Any:
+            return state.policy_hsa
+
+        def update(self, problem: Problem, state: Noted, episode: Episode, draws: Draws) -> Noted:
+            draws.uniform(self.greedy_for_draws)
+            seen[self.label].append((episode.states.tolist(), episode.actions.tolist(), episode.total))
+            return state
+
+    for label, draws in (("a", 1), ("b", 1000)):
+        ab.run(MDP, switching(), Spy(label=label, greedy_for_draws=draws), episodes=40, replicas=2, seed=1, threads=1)
+    assert seen["a"] == seen["b"]
+    assert len({str(trajectory[:2]) for trajectory in seen["a"]}) > 20
+
+
+def test_evaluating_rarely_holds_the_last_value() -> None:
+    exact = ab.run(MDP, switching(), Wanderer(), episodes=30, checkpoints=np.arange(1, 31))
+    rare = ab.run(MDP, switching(), Wanderer(), episodes=30, checkpoints=np.arange(1, 31), evaluate_every=4)
+    costs = np.diff(exact.cost[0], prepend=0.0)
+    held = costs[np.arange(30) // 4 * 4]
+    np.testing.assert_allclose(rare.cost[0], np.cumsum(held), rtol=1e-12)
+    assert rare.evaluate_every == 4
+    assert exact.evaluate_every == 1
+    np.testing.assert_array_equal(rare.policy, exact.policy)
+
+
+def test_late_feedback_arrives_when_it_is_due() -> None:
+    arrivals: list[tuple[int, int]] = []
+    played: list[int] = []
+
+    @dataclass(frozen=True, kw_only=True)
+    class Late(ab.Learner[Noted]):
+        needs = ab.Needs(late_feedback=True)
+
+        def init(self, problem: Problem, draws: Draws) -> Noted:
+            return Noted(np.full(problem.shape, 1 / problem.A), 0)
+
+        def policy(self, problem: Problem, state: Noted) -> Any:
+            played.append(len(played))
+            return state.policy_hsa
+
+        def update(self, problem: Problem, state: Noted, episode: Episode, draws: Draws) -> Noted:
+            arrivals.append((len(played) - 1, episode.index))
+            assert episode.policy is not None
+            return state
+
+    ab.run(MDP, switching(), Late(), episodes=5, delays=[2, 0, 0, 9, 0], keep_policy=False)
+    assert arrivals == [(1, 1), (2, 0), (2, 2), (4, 4)]
+    with pytest.raises(InvalidInputError, match="po-known does not take late feedback"):
+        ab.run(MDP, switching(), "po-known", episodes=5, delays=1)
+    with pytest.raises(InvalidInputError, match="delays cannot be negative"):
+        ab.run(MDP, switching(), Late(), episodes=5, delays=-1)
+
+
+def test_checkpoints() -> None:
+    np.testing.assert_array_equal(checkpoint_episodes([5, 3, 5], 9), [3, 5, 9])
+    np.testing.assert_array_equal(checkpoint_episodes(1, 9), [9])
+    spaced = checkpoint_episodes(None, 10**6)
+    assert spaced[0] == 1
+    assert spaced[-1] == 10**6
+    assert (np.diff(spaced) > 0).all()
+    assert checkpoint_episodes(None, 1).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"episodes": 0}, "episodes must be between 1 and 4294967295, but is 0"),
+        ({"episodes": 2.5}, "episodes must be an integer, but is 2.5"),
+        ({"replicas": 0}, "replicas must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"evaluate_every": 0}, "evaluate_every must be"),
+        ({"checkpoints": [0, 4]}, r"checkpoints\[0\] is 0, but must lie in 1 ... 10"),
+        ({"checkpoints": [[1]]}, "checkpoints must be None, a count, or a list"),
+        ({"delays": 0.5}, "delays must be an integer"),
+        ({"mdp": "random"}, "mdp must be an aggbandit.TabularMDP, but is str"),
+        ({"learner": "po-knwon"}, "There is no learner 'po-knwon'. Did you mean 'po-known'"),
+        ({"learner": Wanderer}, "must be an instance, but is the class Wanderer"),
+        ({"learner": 3}, "learner must be an id or an aggbandit.Learner, but is int"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    given = {"mdp": MDP, "losses": switching(), "learner": "uniform", "episodes": 10} | arguments
+    with pytest.raises((InvalidInputError, ab.errors.UnknownNameError), match=message):
+        ab.run(given.pop("mdp"), given.pop("losses"), given.pop("learner"), **given)
+
+
+def test_result_is_saved_whole(tmp_path: Path) -> None:
+    result = ab.run(MDP, ab.adversaries.make("bernoulli", MDP, seed=0), "po-known", episodes=20, replicas=2)
+    result.save(tmp_path / "result")
+    again = ab.RunResult.load(tmp_path / "result")
+    same(result, again)
+    assert repr(again) == repr(result)
+    assert repr(again.learner) == repr(result.learner)
+    assert not again.regret.flags.writeable
+    data = (tmp_path / "result").read_bytes()
+    (tmp_path / "result").write_bytes(data[:-1])
+    with pytest.raises(DamagedFileError, match="truncated"):
+        ab.RunResult.load(tmp_path / "result")
+
+
+def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[Progress] = []
+    ab.run(MDP, switching(), "uniform", episodes=50, progress=told.append)
+    assert told[0].compiling
+    assert told[-1].done == told[-1].episodes == 50
+    ab.run(MDP, switching(), "uniform", episodes=50, progress=True)
+    assert "50/50 episodes" in capsys.readouterr().err
+
+
+def test_blas_is_left_as_it_was() -> None:
+    from threadpoolctl import threadpool_info
+
+    before = [(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()]
+    with run_module.single_threaded_blas():
+        assert all(pool["num_threads"] == 1 for pool in threadpool_info() if pool["user_api"] == "blas")
+    assert [(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()][: len(before)] == before
