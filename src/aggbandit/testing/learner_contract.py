@@ -207,9 +207,8 @@ def relabelled_states_and_actions_relabel_the_policy(learner: Learner[Any]) -> N
     mdp, problem = played.mdp, played.problem
     if uses_draws(learner, played):
         return
-    rng = np.random.default_rng(3)
-    state_to = np.concatenate([[0], 1 + rng.permutation(mdp.S - 1)])
-    action_to = rng.permutation(mdp.A)
+    state_to = np.concatenate([[0], np.arange(mdp.S - 1, 0, -1)])  # the initial state keeps its name
+    action_to = np.roll(np.arange(mdp.A), 1)
     transition = np.empty_like(mdp.transition)
     transition[:, state_to[:, None, None], action_to[None, :, None], state_to[None, None, :]] = mdp.transition
     other = TabularMDP(transition)
