@@ -51,7 +51,7 @@ class Bernoulli(LossSequence):
 
     @cached_property
     def _thresholds(self) -> AnyArray:
-        """The least integer j with j 2^-53 >= m: for u = j 2^-53, u < m means j below it, at m = 0 and m = 1 as well."""
+        """⌈m 2^53⌉: u = j 2^-53 is below m just when the integer j is below this, at m = 0 and m = 1 as well."""
         return np.ceil(self.mean_table.reshape(-1) * 2.0**53).astype(np.uint64)
 
     def __repr__(self) -> str:
