@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
@@ -14,14 +15,24 @@ import aggbandit
 from tools import links
 
 ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 OPTIONAL = {"gymnasium", "distributed"}  # a module that needs one of these is left out where it is not installed
 
 
-def python_blocks(path: Path) -> list[tuple[int, str]]:
-    """(first line, source) of the ```python blocks; those marked ```python no-run are left out."""
+class Block(NamedTuple):
+    """A ```python block of a page, and the ```text block right after it, if any: what it must print."""
+
+    line: int
+    source: str
+    printed: str | None
+
+
+def python_blocks(path: Path) -> list[Block]:
+    """The ```python blocks of a page; those marked ```python no-run are left out."""
     text = path.read_text(encoding="utf-8")
-    found = re.finditer(r"^```python[ \t]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [(text.count("\n", 0, m.start(1)) + 1, m[1]) for m in found]
+    pattern = r"^```python[ \t]*\n(.*?)^```[ \t]*\n(?:\s*^```text[ \t]*\n(.*?)^```)?"
+    found = re.finditer(pattern, text + "\n", re.MULTILINE | re.DOTALL)
+    return [Block(text.count("\n", 0, m.start(1)) + 1, m[1], m[2]) for m in found]
 
 
 PAGES = [path for path in links.markdown_files(ROOT) if python_blocks(path)]
@@ -37,13 +48,16 @@ def test_every_link_leads_somewhere():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_examples_on_the_page_run(page, tmp_path, monkeypatch):
+def test_examples_on_the_page_run(page, tmp_path, monkeypatch, capsys):
     """The blocks of one page run in turn, as a reader would put them into a file."""
     monkeypatch.chdir(tmp_path)
     module = ModuleType("example_page")  # classes of the page can be found again, as in a reader's file
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    for line, source in python_blocks(page):
-        exec(compile("\n" * (line - 1) + source, str(page), "exec"), module.__dict__)
+    for block in python_blocks(page):
+        capsys.readouterr()
+        exec(compile("\n" * (block.line - 1) + block.source, str(page), "exec"), module.__dict__)
+        if block.printed is not None:
+            assert capsys.readouterr().out == block.printed
 
 
 def test_readme_has_examples():
@@ -63,6 +77,14 @@ def test_examples_in_docstrings_run(name, tmp_path, monkeypatch):
     assert outcome.failed == 0
 
 
+def test_readme_tells_what_each_learner_sees():
+    rows = re.findall(r"^\| `([\w-]+)` \| [^|]* \| ([\w-]+) \| (\w+) \| (\w+) \|$", README, re.MULTILINE)
+    assert {"po-known", "po-unknown"} <= {name for name, *_ in rows} <= set(aggbandit.learners.names())
+    for name, feedback, dynamics, losses in rows:
+        needs = aggbandit.learners.get(name).needs
+        assert (needs.feedback, needs.dynamics, needs.losses) == (feedback, dynamics, losses)
+
+
 def test_the_version_is_the_same_everywhere():
     version = aggbandit.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
@@ -71,7 +93,7 @@ def test_the_version_is_the_same_everywhere():
 
 def test_ci_and_readme_give_the_same_test_command():
     assert "\nmake test\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
-    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make test" in README
 
 
 GOOD = """
@@ -138,5 +160,8 @@ def test_an_empty_site_is_noticed(tmp_path):
 
 def test_only_plain_python_blocks_are_examples(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("```python\nx = 1\n```\n\n```python no-run\nx = nonsense\n```\n```toml\nx = 2\n```\n")
-    assert python_blocks(page) == [(2, "x = 1\n")]
+    page.write_text(
+        "```python\nx = 1\n```\n\n```python no-run\nx = nonsense\n```\n```toml\nx = 2\n```\n"
+        "```python\nprint(x)\n```\n\n```text\n1\n```\n```text\nno output of anything\n```\n"
+    )
+    assert python_blocks(page) == [Block(2, "x = 1\n", None), Block(12, "print(x)\n", "1\n")]
