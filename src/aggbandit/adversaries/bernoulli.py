@@ -40,10 +40,11 @@ class Bernoulli(LossSequence):
         start, stop = require_range(start, stop)
         out = np.empty((stop - start, self.mean_table.size))
         blocks = -(-self.mean_table.size // WORDS)
+        key = np.array([self.seed, STREAM], dtype=np.uint64)  # a list would pass large seeds through floats
         rows = max(1, CHUNK_ENTRIES // self.mean_table.size)
         for first in range(start, stop, rows):
             n = min(rows, stop - first)
-            generator = np.random.Philox(key=[self.seed, STREAM], counter=first * blocks)
+            generator = np.random.Philox(key=key, counter=first * blocks)
             raw = generator.random_raw(n * blocks * WORDS).reshape(n, -1)[:, : self.mean_table.size]
             out[first - start : first - start + n] = (raw >> np.uint64(11)) < self._thresholds
         out.flags.writeable = False
