@@ -106,12 +106,10 @@ class Exp2(Learner[State]):
     def _steps(self, problem: Problem, N: int, d: int) -> tuple[float, float, bool]:
         """η, γ, and whether η had to be lowered."""
         H, K = problem.H, problem.require_episodes(self.name)
-        step_size = self.step_scale * sqrt(log(N) / (3.0 * d * K)) / H  # [eq:BCK12-eta]
-        if self.exploration is not None:
-            return step_size, self.exploration, False
-        lowered = step_size * H * d > 1.0
-        step_size = min(step_size, 1.0 / (H * d))
-        return step_size, min(step_size * H * d, 1.0), lowered
+        theorem = sqrt(log(N) / (3.0 * d * K)) / H  # [eq:BCK12-eta]
+        lowered = theorem * H * d > 1.0
+        step_size = self.step_scale * min(theorem, 1.0 / (H * d))
+        return step_size, min(step_size * H * d, 1.0) if self.exploration is None else self.exploration, lowered
 
 
 def play_law(

@@ -5,5 +5,6 @@ TABLE = {
     "fixed-policy": "aggbandit.learners.fixed_policy:FixedPolicy",
     "po-known": "aggbandit.learners.po_known:PolicyOptimizationKnown",
     "po-unknown": "aggbandit.learners.po_unknown:PolicyOptimizationUnknown",
+    "scrible": "aggbandit.learners.scrible:Scrible",
     "uniform": "aggbandit.learners.uniform:Uniform",
 }

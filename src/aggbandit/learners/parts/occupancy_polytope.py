@@ -108,6 +108,24 @@ def dikin_step(
     return step_hsa, pull_hsa
 
 
+def tangent_basis(transition_tsas: FloatArray, open_hs: AnyArray, A: int) -> FloatArray:
+    """An orthonormal basis W of the directions inside the polytope, (H S A, dimension), for small problems.
+
+    The rows of places that hold no variable are 0.  Dense: O((H S A)³) time.
+    """
+    H, S = open_hs.shape
+    flow = np.zeros((H, S, H, S, A))
+    for h in range(H):
+        flow[h, np.arange(S), h, np.arange(S)] = 1.0
+        if h + 1 < H:
+            flow[h + 1, :, h] = -np.moveaxis(transition_tsas[h if transition_tsas.shape[0] > 1 else 0], -1, 0)
+    variables = np.repeat(open_hs.ravel(), A)
+    rows = flow.reshape(H * S, H * S * A)[open_hs.ravel()][:, variables]
+    basis = np.zeros((H * S * A, dimension(open_hs, A)))
+    basis[variables] = np.linalg.svd(rows)[2][rows.shape[0] :].T
+    return basis
+
+
 def require_converged(decrement: float) -> None:
     """Newton's method has come close enough; not to do so means numbers beyond double precision."""
     if not decrement <= GOOD_ENOUGH:
