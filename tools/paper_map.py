@@ -14,7 +14,7 @@ from pathlib import Path
 MAP = "docs/theory/paper-map.md"
 NOT_YET = "not yet covered"
 
-_IN_CODE = re.compile(r"\[eq:([^\]\s]+)\]")
+_IN_CODE = re.compile(r"\[eq:([A-Za-z0-9-]+)\]")
 _ROW = re.compile(r"^\|\s*`([^`]+)`\s*\|(.*)\|\s*$")
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 

@@ -45,6 +45,8 @@ def both(shape, K, concentration=0.5, initial=None, played=None, seed=0, **argum
 
 
 @pytest.mark.equation("LM25-alg-2")
+@pytest.mark.equation("LM25-U-hat-unknown")
+@pytest.mark.equation("LM25-b-unknown")
 @pytest.mark.parametrize("radius_scale", [1.0, 0.01, 0.001, 0.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_same_policies_as_the_naive_transcription(shape, radius_scale):
@@ -95,7 +97,7 @@ def test_sets_rest_on_the_episodes_before_and_the_last_transition_is_not_counted
             np.testing.assert_array_equal(plain.upper, used[1])
 
 
-@pytest.mark.equation("LM25-optimism")
+@pytest.mark.equation("LM25-B-hat")
 @pytest.mark.parametrize("radius_scale", [1.0, 0.02])
 def test_bonus_is_between_zero_and_four_h_squared(radius_scale):
     """b <= 3H · (Σ_a π γ / γ)/... <= 4H at every (h, s), so B̂ <= 4H² · bonus_scale."""

@@ -66,7 +66,7 @@ def extreme_mean(lower_t, slack_t, rest, f, order):
 
 @njit(cache=True, fastmath=FLAGS, error_model="numpy")
 def occupancy_bounds(lower_hsas, slack_hsas, rest_hsa, policy_hsa, initial_s, f, g, order, out_least_hs, out_most_hs):
-    """The least and the greatest probability of every (h, s) over the boxes.  [eq:LM25-U-hat-unknown]"""
+    """The least and the greatest probability of every (h, s) over the boxes.  [eq:LM25-mu-bar]"""
     H, S, A = policy_hsa.shape
     for target_h in range(H):
         for target_s in range(S):
@@ -96,7 +96,13 @@ def occupancy_bounds(lower_hsas, slack_hsas, rest_hsa, policy_hsa, initial_s, f,
 
 @njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
 def update(state, initial_s, states_h, actions_h, total, step, exploration, bonus_scale, log_term, radius_scale):
-    """Steps 3 to 6 of Algorithm 2 after an episode: bounds, estimator, bonus, policy, then counts and boxes."""
+    """Steps 3 to 6 of Algorithm 2 after an episode: bounds, estimator, bonus, policy, then counts and boxes.
+
+    [eq:LM25-alg-2], with μ̄(s, a) = μ̄(s) π(a|s), μ̲ likewise:
+    b(s)     = Σ_a π(a|s) H (3 γ + μ̄(s, a) - μ̲(s, a)) / (μ̄(s, a) + γ)                      [eq:LM25-b-unknown]
+    B̂_h(s, a) = b_h(s) + max_{p'} Σ_{s'} p'(s') Σ_{a'} π_{h+1}(a'|s') B̂_{h+1}(s', a')       [eq:LM25-B-hat]
+    Û(s, a)  = L / (μ̄(s, a) + γ) at the places visited, 0 elsewhere                          [eq:LM25-U-hat-unknown]
+    """
     counts_hsas, lower_hsas, slack_hsas, rest_hsa, log_weights_hsa, policy_hsa, bonus_hsa = state
     H, S, A = policy_hsa.shape
     f = np.empty(S)
