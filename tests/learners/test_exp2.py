@@ -88,19 +88,6 @@ def test_with_one_step_it_is_exp3_with_uniform_exploration():
     assert {action for action, _ in seen} == set(range(A))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_policies_are_drawn_from_the_law(seed):
-    law = np.random.default_rng(seed).dirichlet(np.ones(5))
-    law[[0, 4]] = 0.0
-    law /= law.sum()
-    edges = np.cumsum(law)
-    for i in (1, 2, 3):
-        assert deterministic_policies.sample(law, edges[i] - 1e-9) == i
-        assert deterministic_policies.sample(law, edges[i - 1] + 1e-9) == i
-    assert deterministic_policies.sample(law, 0.0) == 1
-    assert deterministic_policies.sample(law, 1.0 - 2.0**-53) == 3
-
-
 def test_too_many_policies_are_refused_with_their_number():
     problem, _ = random_problem(0, 10, 10, 4)
     with pytest.raises(InvalidInputError, match=r"at most 60000 .* 91 reachable places there are more, up to 4\^91"):

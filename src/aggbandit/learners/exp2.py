@@ -20,6 +20,7 @@ from aggbandit.learners.base import (
     Resolved,
 )
 from aggbandit.learners.parts import deterministic_policies
+from aggbandit.learners.parts.categorical import sample
 from aggbandit.learners.parts.optimal_design import g_optimal
 
 
@@ -99,7 +100,7 @@ class Exp2(Learner[State]):
     def _draw(self, problem: Problem, state: State, draws: Draws) -> State:
         step_size, exploration, _ = self._steps(problem, *state.z_nd.shape)
         play_n = play_law(state.z_nd, state.exploration_n, state.estimate_d, step_size, exploration)
-        chosen = deterministic_policies.sample(play_n, float(draws.uniform(1)[0]))
+        chosen = sample(play_n, float(draws.uniform(1)[0]))
         policy_hsa = deterministic_policies.as_policy(state.actions_nhs[chosen], problem.A)
         return state._replace(play_n=play_n, chosen=chosen, policy_hsa=policy_hsa)
 

@@ -7,4 +7,5 @@ TABLE = {
     "po-unknown": "aggbandit.learners.po_unknown:PolicyOptimizationUnknown",
     "scrible": "aggbandit.learners.scrible:Scrible",
     "uniform": "aggbandit.learners.uniform:Uniform",
+    "volumetric": "aggbandit.learners.volumetric:Volumetric",
 }

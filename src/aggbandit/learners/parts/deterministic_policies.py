@@ -103,12 +103,6 @@ def span_coordinates(rows_nj: FloatArray, dimension: int) -> FloatArray:
     return z_nd
 
 
-def sample(law_n: FloatArray, u: float) -> int:
-    """The index at which the cumulative law passes u in [0, 1); never one of probability 0, rounding or not."""
-    cumulative_n = np.cumsum(law_n)
-    return int(min(np.searchsorted(cumulative_n, u, side="right"), np.flatnonzero(law_n > 0.0)[-1]))
-
-
 def as_policy(actions_hs: IntArray, A: int) -> FloatArray:
     """One deterministic policy as (H, S, A), uniform where it never comes."""
     policy_hsa: FloatArray = np.where(
