@@ -1,0 +1,152 @@
+"""What a docstring, a signature and the comments beside its fields say, taken apart for `list` and `show`."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import io
+import re
+import textwrap
+import tokenize
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aggbandit.errors import AggbanditError
+
+KEYED = re.compile(r"([A-Za-z][\w-]*) {2,}(\S.*)")  # `states    S`, `Paper    [LM25] ...`
+TAG = re.compile(r"\s*\[eq:[^\]]*\]")  # of the paper map; says nothing to a reader of the terminal
+REQUIRED = "required"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a factory or a learner."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What there is to tell about a learner, instance or adversary."""
+
+    summary: str
+    text: list[str]  # paragraphs after the summary
+    arguments: list[Argument]
+    sections: list[tuple[str, str]]  # `Paper`, `Departs`, `Cost`, ... with their text
+
+
+def explained(what: Any) -> Explained:
+    """Of a learner class or of a factory."""
+    names = _defaults(what)
+    summary, text, keyed = _docstring(inspect.getdoc(what) or "")
+    beside = _comments(what) if inspect.isclass(what) else {}
+    told = dict(keyed)
+    arguments = [Argument(name, default, told.get(name) or beside.get(name, "")) for name, default in names.items()]
+    return Explained(summary, text, arguments, [(key, value) for key, value in keyed if key not in names])
+
+
+def summary(what: Any) -> str:
+    """The first sentence of its docstring."""
+    return _docstring(inspect.getdoc(what) or "")[0]
+
+
+def configured(kind: type[Any]) -> Any | None:
+    """The learner with its default arguments; None where it has arguments without a default."""
+    try:
+        return kind()
+    except (TypeError, AggbanditError):
+        return None
+
+
+def everything() -> dict[str, tuple[Callable[[], list[str]], Callable[[str], Any]]]:
+    """What has ids: its singular, the function that lists them, and the one that finds one."""
+    from aggbandit import adversaries, learners
+    from aggbandit.mdp import instances
+
+    return {
+        "learner": (learners.names, learners.get),
+        "instance": (instances.names, instances.get),
+        "adversary": (adversaries.names, adversaries.get),
+    }
+
+
+def _defaults(what: Any) -> dict[str, str]:
+    if inspect.isclass(what):
+        if not dataclasses.is_dataclass(what):
+            return {}
+        out = {}
+        for field in dataclasses.fields(what):
+            if not field.init:
+                continue
+            if field.default is not dataclasses.MISSING:
+                out[field.name] = repr(field.default)
+            elif field.default_factory is not dataclasses.MISSING:
+                out[field.name] = repr(field.default_factory())
+            else:
+                out[field.name] = REQUIRED
+        return out
+    parameters = inspect.signature(what).parameters.values()
+    return {
+        one.name: REQUIRED if one.default is inspect.Parameter.empty else repr(one.default)
+        for one in parameters
+        if one.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+
+
+def _docstring(text: str) -> tuple[str, list[str], list[tuple[str, str]]]:
+    """First sentence, further paragraphs, and the lines of the form `name   meaning` with what is indented below."""
+    paragraphs: list[str] = []
+    keyed: list[tuple[str, str]] = []
+    current: list[str] = []
+    key = ""
+
+    def close() -> None:
+        nonlocal key, current
+        joined = " ".join(" ".join(current).split())
+        if joined:
+            if key:
+                keyed.append((key, joined))
+            else:
+                paragraphs.append(joined)
+        key, current = "", []
+
+    for line in TAG.sub("", text).splitlines():
+        if line.lstrip().startswith(">>>"):
+            break
+        found = KEYED.fullmatch(line)
+        if found:
+            close()
+            key, current = found[1], [found[2].strip()]
+        elif not line.strip() or (key and not line.startswith(" ")):
+            close()
+            current = [line.strip()] if line.strip() else []
+        else:
+            current.append(line.strip())
+    close()
+    return (paragraphs[0] if paragraphs else ""), paragraphs[1:], keyed
+
+
+def _comments(kind: type[Any]) -> dict[str, str]:
+    """The comment on the last line of each field, from the class and those it inherits fields from."""
+    out: dict[str, str] = {}
+    for cls in reversed(kind.__mro__):
+        if cls.__module__ == "builtins" or not dataclasses.is_dataclass(cls):
+            continue
+        try:
+            source = textwrap.dedent(inspect.getsource(cls))
+        except (OSError, TypeError):
+            continue
+        beside = {
+            token.start[0]: token.string.lstrip("# ").strip()
+            for token in tokenize.generate_tokens(io.StringIO(source).readline)
+            if token.type == tokenize.COMMENT
+        }
+        body = ast.parse(source).body[0]
+        for node in body.body if isinstance(body, ast.ClassDef) else []:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.end_lineno in beside:
+                out[node.target.id] = beside[node.end_lineno]
+    return out

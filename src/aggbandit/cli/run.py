@@ -1,0 +1,109 @@
+"""`aggbandit run`: play learners against the same losses, print a table, write a page and a figure."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from aggbandit.cli import output
+from aggbandit.errors import InvalidInputError
+from aggbandit.experiments.first_look import FIRST_LOOK, Plan, play
+from aggbandit.experiments.named import Named
+
+STOPPED = 130
+EPILOG = """\
+examples:
+  aggbandit run
+  aggbandit run --learner po-known --learner po-known:step_size=main --episodes 1e5
+  aggbandit run --instance random:states=5,horizon=4 --adversary switching:blocks=3
+  aggbandit run --learner mine.learners:Greedy --replicas 8
+
+A learner, instance or adversary is written id:argument=value,...; `aggbandit list` names them and
+`aggbandit show ID` explains their arguments. A learner of your own is written module:Class; the
+current folder is searched for the module. The uniform policy is always played along: the others'
+regret is compared with its.
+
+Stopped by Ctrl-C, the same command continues where it was.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """`run` and its options."""
+    first = FIRST_LOOK
+    command = commands.add_parser(
+        "run",
+        help="play learners on an instance; without arguments a first look",
+        description="Plays learners on one instance against the same losses, prints a table of their regret and "
+        "writes report.html and regret.pdf. Without options it is a first look that takes less than a minute.",
+        epilog=EPILOG,
+        formatter_class=output.HelpFormatter,
+    )
+    command.add_argument("--out", type=Path, default=Path("results/first-look"), metavar="DIR",
+                         help="where results, report.html and regret.pdf go (default: %(default)s)")  # fmt: skip
+    command.add_argument("--learner", action="append", type=_named, metavar="ID[:ARGS]",
+                         help=f"who plays; repeat for several (default: {', '.join(first.labels)})")  # fmt: skip
+    command.add_argument("--instance", type=_named, default=first.instance, metavar="ID[:ARGS]",
+                         help="the process they play in (default: %(default)s)")  # fmt: skip
+    command.add_argument("--adversary", type=_named, default=first.adversary, metavar="ID[:ARGS]",
+                         help="who sets the losses (default: %(default)s)")  # fmt: skip
+    command.add_argument("--episodes", type=_count, default=first.episodes, metavar="K",
+                         help="how many episodes each learner plays (default: %(default)s)")  # fmt: skip
+    command.add_argument("--replicas", type=_count, default=first.replicas, metavar="R",
+                         help="how many independent times (default: %(default)s)")  # fmt: skip
+    command.add_argument("--seed", type=_count, default=first.seed, metavar="N",
+                         help="of everything random (default: %(default)s)")  # fmt: skip
+    command.add_argument("--threads", type=_count, default=None, metavar="N",
+                         help="over which replicas are spread (default: all cores)")  # fmt: skip
+    command.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Play, print, write."""
+    from aggbandit.reporting.curves import Curves
+
+    plan = Plan(
+        instance=arguments.instance,
+        adversary=arguments.adversary,
+        learners=tuple(arguments.learner or FIRST_LOOK.learners),
+        episodes=arguments.episodes,
+        replicas=arguments.replicas,
+        seed=arguments.seed,
+    ).with_reference()
+    out: Path = arguments.out
+    curves: list[Curves] = []
+    stopped = ""
+    with output.Watch() as watch:
+        watch.say(f"{plan.setting}: {output.times(plan)}")
+        try:
+            for index, result in play(plan, out, threads=arguments.threads, progress=watch.progress):
+                curves.append(Curves.of(result, setting=plan.setting, label=plan.labels[index]))
+                watch.finished(curves[-1])
+        except KeyboardInterrupt:
+            missing = plan.labels[len(curves) :]
+            stopped = f"Stopped before the end; not finished: {', '.join(missing)}. The same command continues there."
+    if stopped:
+        print(stopped, file=sys.stderr)
+    if curves:
+        output.present(plan, curves, out, [stopped] if stopped else [])
+    return STOPPED if stopped else 0
+
+
+def _named(text: str) -> Named:
+    try:
+        return Named.parse(text)
+    except InvalidInputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _count(text: str) -> int:
+    """A whole number, also as 1e5 or 100_000."""
+    try:
+        value = float(text)
+        whole = int(text) if text.strip().lstrip("+-").replace("_", "").isdigit() else int(value)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if whole != value:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return whole

@@ -1,0 +1,1 @@
+"""Many runs: what to play, playing it, keeping what came out."""

@@ -1,0 +1,1 @@
+"""Stored results to tables, figures and one HTML page; runs nothing."""

@@ -1,0 +1,62 @@
+(() => {
+  "use strict";
+  const sections = JSON.parse(document.getElementById("sections").textContent);
+  const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+  const text = (value) => number.format(value).replaceAll(",", "\u202f").replace("-", "\u2212");
+  const told = (mean, half, unit = "") => text(mean) + (half === null ? "" : " ± " + text(half)) + unit;
+
+  // One row a checkpoint, from columns.  null is "no value" for JSON, for Vega and here.
+  const rowsOf = (curve) =>
+    curve.k.map((k, i) => {
+      const mean = curve.mean[i];
+      const half = curve.half === null ? null : curve.half[i];
+      const root = Math.sqrt(k);
+      const base = curve.base === null ? null : curve.base[i];
+      const shared = base !== null && base > 0;
+      return {
+        key: curve.key, learner: curve.label, race: curve.race, k, mean,
+        low: half === null ? null : mean - half,
+        high: half === null ? null : mean + half,
+        root: mean / root,
+        rootLow: half === null ? null : (mean - half) / root,
+        rootHigh: half === null ? null : (mean + half) / root,
+        share: shared ? mean / base : null,
+        shareLow: shared && half !== null ? (mean - half) / base : null,
+        shareHigh: shared && half !== null ? (mean + half) / base : null,
+        regretText: told(mean, half),
+        rootText: told(mean / root, half === null ? null : half / root),
+        shareText: shared ? told((100 * mean) / base, half === null ? null : (100 * half) / base, " %") : "–",
+      };
+    });
+
+  // With all curves hidden a chart has no extent, which Vega would warn of.
+  const options = { logLevel: vega.Error, actions: false, renderer: "svg", tooltip: { theme: "aggbandit" } };
+  const jobs = [];
+  sections.forEach((section, index) => {
+    const host = document.getElementById("section-" + index);
+    const curves = section.curves.flatMap(rowsOf);
+    const onLog = curves.filter((row) => row.mean > 0).map((row) => ({
+      ...row, low: row.low === null ? null : Math.max(row.low, row.mean / 10),
+    }));
+    const fits = section.curves.flatMap((curve) => curve.fit.map(([k, fit]) => ({ key: curve.key, k, fit })));
+    const views = [];
+    for (const [id, spec] of Object.entries(section.specs)) {
+      spec.datasets = { curves: id === "loglog" ? onLog : curves, fits, times: section.times };
+      const place = host.querySelector(`[data-view="${id}"] .chart`);
+      jobs.push(vegaEmbed(place, spec, options).then((embedded) => views.push(embedded.view)));
+    }
+    const buttons = [...host.querySelectorAll(".legend button")];
+    const update = () => {
+      const shown = buttons.filter((one) => one.getAttribute("aria-pressed") === "true").map((one) => one.dataset.key);
+      return Promise.all(views.map((view) => view.signal("shown", shown).runAsync()));
+    };
+    for (const button of buttons) {
+      button.addEventListener("click", () => {
+        button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") === "true" ? "false" : "true");
+        document.body.dataset.drawn = "false";
+        update().then(() => { document.body.dataset.drawn = "true"; });
+      });
+    }
+  });
+  Promise.all(jobs).then(() => { document.body.dataset.drawn = "true"; });
+})();
