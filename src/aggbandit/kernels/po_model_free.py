@@ -32,13 +32,13 @@ CAUTION = 3.0  # squared residuals of the largest size that count before the fir
 NOISE = 1e-9  # residuals under this share of an episode's length are rounding, not signal
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def slot_of(key, index):
     """Where `key`'s search begins: Fibonacci hashing, the upper bits of key × 2^64/φ."""
     return int64((uint64(key) * uint64(0x9E3779B97F4A7C15)) >> uint64(20)) & (index.shape[0] - 1)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def find(key, index, key_r):
     """The row of `key`, or -1."""
     slot = slot_of(key, index)
@@ -50,7 +50,7 @@ def find(key, index, key_r):
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def insert(key, row, index):
     """Enter `row` under a key that is not there."""
     slot = slot_of(key, index)
@@ -59,14 +59,14 @@ def insert(key, row, index):
     index[slot] = row + 1
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def rebuild(key_r, count, index):
     """Enter the first `count` rows into an empty index."""
     for row in range(count):
         insert(key_r[row], row, index)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def new_row(row_w, level):
     """Before its first visit: uniform, without opinion, ℓ̂ at the common level."""
     A = (row_w.shape[0] - EXTRA) // 3
@@ -76,7 +76,7 @@ def new_row(row_w, level):
         row_w[2 * A + a] = 1.0 / A
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def step_of(row_w, A, steps, step_scale):
     """η of one row: √(ln A / accumulated second moment), in the units of the residuals, whatever their scale."""
     second, largest = row_w[3 * A + SECOND], row_w[3 * A + LARGEST]
@@ -84,7 +84,7 @@ def step_of(row_w, A, steps, step_scale):
     return step_scale * sqrt(log(float(A)) / (second + CAUTION * largest * largest + floor * floor))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def softmin(row_w, steps, step_scale, allowed_a, out_a):
     """π(a) ∝ exp(-η score(a)) among the allowed actions, 0 elsewhere."""
     A = out_a.shape[0]
@@ -103,7 +103,7 @@ def softmin(row_w, steps, step_scale, allowed_a, out_a):
         out_a[a] /= norm
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def learn(rows_rw, row_h, action_h, played_h, total, step_scale, exploration, keep, common):
     """Learn from one episode: its rows, actions, the probabilities with which they were played, and its total.
 
@@ -138,7 +138,7 @@ def learn(rows_rw, row_h, action_h, played_h, total, step_scale, exploration, ke
         row_w[3 * A + BASELINE] += max(1.0 / (visits + 1.0), BASELINE_RATE) * residual
         row_w[3 * A + VISITS] = visits + 1.0
         now = row_w[2 * A + a]
-        weight = played_h[h] / max(played_h[h], now)
+        weight = 1.0 if played_h[h] >= now else played_h[h] / now
         estimate = weight * residual / (played_h[h] + exploration)
         for b in range(A):
             row_w[b] *= keep
@@ -159,7 +159,7 @@ def learn(rows_rw, row_h, action_h, played_h, total, step_scale, exploration, ke
             row_w[2 * A + b] *= norm
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def row_of(key, index, key_r, rows_rw, count, common):
     """The row of `key`, made where missing; the caller has seen to the space."""
     row = find(key, index, key_r)
@@ -172,7 +172,7 @@ def row_of(key, index, key_r, rows_rw, count, common):
     return row
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def update(
     states_h, actions_h, played_h, total, S, step_scale, exploration, keep,
     index, key_r, rows_rw, count, common, row_h,
@@ -186,7 +186,7 @@ def update(
     learn(rows_rw, row_h, actions_h, played_h, total, step_scale, exploration, keep, common)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def fill_policy(S, key_r, rows_rw, count, out_policy_hsa):
     """Write the policy of every row into a dense (H, S, A) policy that is uniform elsewhere."""
     A = out_policy_hsa.shape[2]
@@ -196,7 +196,7 @@ def fill_policy(S, key_r, rows_rw, count, out_policy_hsa):
             out_policy_hsa[h, s, a] = rows_rw[row, 2 * A + a]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def play(
     next_tsan, probability_tsan, cumulative_tsan, initial_s, initial_cumulative_s, tables_mhsa, row_n, mean_mhsa,
     first, start, evaluate_every, replica, seed, step_scale, exploration, keep, index, key_r, rows_rw, count, common,
