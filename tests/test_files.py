@@ -275,7 +275,21 @@ trees = st.recursive(
 
 
 @given(tree=trees)
-@example(tree=[math.inf, -math.inf, math.nan, -0.0, 5e-324, 2**53, 2**53 + 1, -(10**5000), "\ud800", "[]"])
+@example(
+    tree=[
+        math.inf,
+        -math.inf,
+        math.nan,
+        math.copysign(math.nan, -1),
+        -0.0,
+        5e-324,
+        2**53,
+        2**53 + 1,
+        -(10**5000),
+        "\ud800",
+        "[]",
+    ]
+)
 @example(tree=(np.float64(0.1), np.int32(-3), np.bool_(True), np.complex64(1j)))
 @example(tree=[[], (), {}, [None], ["int", "0x1"], ["array"], ["named", "x"]])  # look like entries of the format
 def test_trees_come_back_exactly(tree):
