@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from aggbandit._files import class_name, dump_tree, load_tree, named, open_sealed, sealed, write_atomically
+from aggbandit._files import class_name, dump_tree, load_tree, named, open_sealed, sealed, unsealed, write_atomically
 from aggbandit.errors import DamagedFileError, InvalidInputError
 
 
@@ -200,6 +200,13 @@ def test_what_is_wrong_is_said(good, change: Callable[[bytes], bytes], message):
     path.write_bytes(change(content))
     with pytest.raises(DamagedFileError, match=message):
         open_sealed(path, "session", 3)
+
+
+def test_sealed_bytes_need_no_file():
+    content = sealed(b"payload", "snapshot", 2)
+    assert unsealed(content, "snapshot", 2) == b"payload"
+    with pytest.raises(DamagedFileError, match=r"^row 7 is truncated"):
+        unsealed(content[:-1], "snapshot", 2, "row 7")
 
 
 def test_a_missing_file_is_the_systems_own_error(tmp_path):

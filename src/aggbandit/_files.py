@@ -81,8 +81,11 @@ def open_sealed(path: AnyPath, kind: str, version: int) -> bytes:
     Raises DamagedFileError, naming the file and what is wrong, where it is truncated, altered, of another kind or
     of another format version.
     """
-    content = Path(path).read_bytes()
-    name = os.fspath(path)
+    return unsealed(Path(path).read_bytes(), kind, version, os.fspath(path))
+
+
+def unsealed(content: bytes, kind: str, version: int, name: str = "the data") -> bytes:
+    """The payload of sealed bytes, checked like a file's; `name` says in error messages where they come from."""
     match = _HEADER.match(content[:_LONGEST_HEADER])
     if match is None:
         missing = "is empty" if not content else "does not begin with aggbandit's header line"
