@@ -156,6 +156,10 @@ def test_a_subclass_of_ours_is_checked_like_any_other():
         losses.tables(0, 1)
 
 
+def test_as_many_episodes_as_there_are_may_be_played():
+    assert as_losses(adversaries.Recorded(np.zeros((10, *SHAPE))), MDP, 10).episodes == 10
+
+
 def test_a_users_mean_table_is_kept():
     mean = GOOD.copy()
     losses = as_losses(Own(lambda n: np.zeros((n, *SHAPE)), mean_table=mean), MDP, 10)

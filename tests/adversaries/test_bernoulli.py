@@ -49,6 +49,21 @@ def test_certain_losses_are_certain():
     assert (tables[:, 1] == 1.0).all()
 
 
+def test_the_least_and_the_greatest_draw(monkeypatch):
+    mean = np.array([[[0.0, 2.0**-53, 1.0 - 2.0**-53, 1.0]]])
+    for word, expected in ((0, [0, 1, 1, 1]), (2**64 - 1, [0, 0, 0, 1])):
+
+        class Stuck:
+            def __init__(self, key, counter):
+                pass
+
+            def random_raw(self, size, word=word):
+                return np.full(size, word, dtype=np.uint64)
+
+        monkeypatch.setattr(np.random, "Philox", Stuck)
+        np.testing.assert_array_equal(bernoulli.Bernoulli(mean).tables(0, 1)[0, 0, 0], expected)
+
+
 @pytest.mark.parametrize("mean", [0.0, 2.0**-53, 0.3, 0.5, 1.0 - 2.0**-53, 1.0])
 def test_thresholds_cut_where_the_mean_does(mean):
     losses = bernoulli.Bernoulli(np.full((1, 1, 1), mean))

@@ -56,13 +56,18 @@ class Switching(LossSequence):
         """One piece for each block that [start, stop) meets."""
         start, stop = require_range(start, stop)
         blocks = len(self.block_tables)
-        cycle = self._cycle
-        while start < stop:
-            turn, at = divmod(start, cycle)
-            block = ((at + 1) * blocks - 1) // cycle  # the last b with ⌊b K / B⌋ <= at
-            last = min(stop, turn * cycle + (block + 1) * cycle // blocks)
-            yield start, last, self.block_tables[block]
-            start = last
+        turn, at = divmod(start, self._cycle)
+        n = turn * blocks + ((at + 1) * blocks - 1) // self._cycle  # the last that begins at `start` or before
+        while self._begin(n) < stop:
+            first, last = max(start, self._begin(n)), min(stop, self._begin(n + 1))
+            if first < last:  # with fewer episodes than blocks some are empty
+                yield first, last, self.block_tables[n % blocks]
+            n += 1
+
+    def _begin(self, n: int) -> int:
+        """The first episode of the n-th block, counted on from one turn to the next."""
+        turn, b = divmod(n, len(self.block_tables))
+        return turn * self._cycle + b * self._cycle // len(self.block_tables)
 
     @property
     def _cycle(self) -> int:

@@ -397,9 +397,11 @@ def _names(name: str, given: Sequence[str] | None, size: int, axis: str) -> tupl
     names: tuple[Any, ...] = tuple(given)
     if len(names) != size:
         raise InvalidInputError(f"{name} must have one name for each of {axis} = {size}, but has {len(names)}.")
+    seen: set[str] = set()
     for i, text in enumerate(names):
         if not isinstance(text, str) or not text:
             raise InvalidInputError(f"{place(name, (i,))} must be a text that is not empty, but is {text!r}.")
-        if text in names[:i]:
+        if text in seen:
             raise InvalidInputError(f"{place(name, (i,))} is {text!r} again, but names must differ.")
+        seen.add(text)
     return names
