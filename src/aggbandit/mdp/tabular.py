@@ -111,7 +111,7 @@ class TabularMDP:
         TabularMDP(H=4, S=2, A=1, stationary, 2 successors per row, initial_state=0)
         >>> mdp.transition[0, :, 0]
         array([[0.5, 0.5],
-               [1. , 0. ]])
+               [0. , 1. ]])
         """
         successors = _array("next_states", next_states)
         given = _numbers("probabilities", probabilities)
