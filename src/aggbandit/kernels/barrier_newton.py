@@ -14,7 +14,7 @@ since flow equations couple neighbouring steps only.  So a step costs O(H S³ + 
 O(H S³ A) with boxes, where a basis would cost O((H S A)³) and O((H S² A)³).
 
 Places outside `open_hs` (unreachable ones) hold no variable: their entries are 0 and stay 0.
-Callers validate.  Scratch is allocated once a call, not once a step: a call makes several steps.
+Callers validate.  Scratch is allocated here: it is small beside the work of a step.
 """
 
 import numpy as np
@@ -24,6 +24,20 @@ _ARMIJO = 0.1  # a damped step must gain this share of what the gradient promise
 _FULL_STEP = 0.25  # Newton decrement under which full steps converge quadratically
 _LAST_STEP = 1e-5  # decrement after which one full step leaves less than 1e-10: it squares
 _TO_BOUNDARY = 0.99
+
+
+@njit(cache=True)
+def _sum(row_i):
+    total = 0.0
+    for i in range(row_i.shape[0]):
+        total += row_i[i]
+    return total
+
+
+@njit(cache=True)
+def _clear(row_i):
+    for i in range(row_i.shape[0]):
+        row_i[i] = 0.0
 
 
 @njit(cache=True)
@@ -89,13 +103,13 @@ def solve(diagonal_hij, off_hij, right_hi):
 
 
 @njit(cache=True)
-def tangent(transition_tsas, open_hs, weight_hsa, gradient_hsa, out_hsa, diagonal_hij, off_hij, right_hs):
+def tangent(transition_tsas, open_hs, weight_hsa, gradient_hsa, out_hsa):
     """K g for a diagonal Hessian 1 / weight, known dynamics: C out = 0."""
     H, S, A = weight_hsa.shape
     T = transition_tsas.shape[0]
-    diagonal_hij[:] = 0.0
-    off_hij[:] = 0.0
-    right_hs[:] = 0.0
+    diagonal_hij = np.zeros((H, S, S))
+    off_hij = np.zeros((H, S, S))
+    right_hs = np.zeros((H, S))
     for h in range(H):
         t = h if T > 1 else 0
         for s in range(S):
@@ -142,9 +156,6 @@ def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_step
     weight_hsa = np.zeros((H, S, A))
     gradient_hsa = np.zeros((H, S, A))
     step_hsa = np.zeros((H, S, A))
-    diagonal_hij = np.empty((H, S, S))
-    off_hij = np.empty((H, S, S))
-    right_hs = np.empty((H, S))
     decrement = np.inf
     for made in range(most_steps):
         for h in range(H):
@@ -156,7 +167,7 @@ def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_step
                         log = log_hsa[h, s, a] / x
                         gradient_hsa[h, s, a] = cost_hsa[h, s, a] - half - log
                         weight_hsa[h, s, a] = x / (0.5 * half + log)
-        tangent(transition_tsas, open_hs, weight_hsa, gradient_hsa, step_hsa, diagonal_hij, off_hij, right_hs)
+        tangent(transition_tsas, open_hs, weight_hsa, gradient_hsa, step_hsa)
         square = 0.0
         longest = np.inf
         for h in range(H):
@@ -203,20 +214,20 @@ def restore(transition_tsas, initial_s, open_hs, x_hsa):
     """
     H, S, A = x_hsa.shape
     T = transition_tsas.shape[0]
-    inflow_s, next_s = initial_s.copy(), np.zeros(S)
+    inflow_hs = np.zeros((H + 1, S))
+    for s in range(S):
+        inflow_hs[0, s] = initial_s[s]
     for h in range(H):
         t = h if T > 1 else 0
-        next_s[:] = 0.0
         for s in range(S):
             if not open_hs[h, s]:
                 continue
-            scale = inflow_s[s] / x_hsa[h, s].sum()
+            scale = inflow_hs[h, s] / _sum(x_hsa[h, s])
             for a in range(A):
                 x_hsa[h, s, a] *= scale
                 if h + 1 < H:
                     for i in range(S):
-                        next_s[i] += transition_tsas[t, s, a, i] * x_hsa[h, s, a]
-        inflow_s[:] = next_s
+                        inflow_hs[h + 1, i] += transition_tsas[t, s, a, i] * x_hsa[h, s, a]
 
 
 @njit(cache=True)
@@ -227,21 +238,13 @@ def dikin(transition_tsas, open_hs, x_hsa, normal_hsa, out_step_hsa, out_pull_hs
     divided by its own length √(step^T Hess step) is uniform on the sphere of reduced coordinates.
     """
     H, S, A = x_hsa.shape
-    weight_hsa = x_hsa * x_hsa
+    weight_hsa = np.empty((H, S, A))
     for h in range(H):
         for s in range(S):
             for a in range(A):
+                weight_hsa[h, s, a] = x_hsa[h, s, a] ** 2
                 out_pull_hsa[h, s, a] = normal_hsa[h, s, a] / x_hsa[h, s, a] if open_hs[h, s] else 0.0
-    tangent(
-        transition_tsas,
-        open_hs,
-        weight_hsa,
-        out_pull_hsa,
-        out_step_hsa,
-        np.empty((H, S, S)),
-        np.empty((H, S, S)),
-        np.empty((H, S)),
-    )
+    tangent(transition_tsas, open_hs, weight_hsa, out_pull_hsa, out_step_hsa)
     square = 0.0
     for h in range(H):
         for s in range(S):
@@ -378,7 +381,7 @@ def tangent_boxes(lower_hsai, share_hsai, open_hs, m_hsai, x_sa, gradient_hsai, 
         for s in range(S):
             for a in range(A):
                 if not open_hs[h, s]:
-                    out_hsai[h, s, a] = 0.0
+                    _clear(out_hsai[h, s, a])
                     continue
                 lower_i = lower_hsai[h, s, a]
                 share_i = share_hsai[h, s, a]
@@ -412,9 +415,9 @@ def hessian_boxes(share_hsai, open_hs, m_hsai, x_sa, step_hsai, step_sa, out_hsa
         for s in range(S):
             for a in range(A):
                 if not open_hs[h, s]:
-                    out_hsai[h, s, a] = 0.0
+                    _clear(out_hsai[h, s, a])
                     continue
-                _box_terms(m_hsai[h, s, a], share_hsai[h, s, a], m_hsai[h, s, a].sum(), alpha_i, beta_i)
+                _box_terms(m_hsai[h, s, a], share_hsai[h, s, a], _sum(m_hsai[h, s, a]), alpha_i, beta_i)
                 _box_apply(alpha_i, beta_i, share_hsai[h, s, a], step_hsai[h, s, a], out_hsai[h, s, a])
                 for i in range(S):
                     square += out_hsai[h, s, a, i] * step_hsai[h, s, a, i]
@@ -446,7 +449,7 @@ def minimise_boxes(lower_hsai, share_hsai, open_hs, cost_hsai, cost_sa, m_hsai, 
                 if not open_hs[h, s]:
                     continue
                 for a in range(A):
-                    total = m_hsai[h, s, a].sum()
+                    total = _sum(m_hsai[h, s, a])
                     along = 0.0
                     for i in range(S):
                         m = m_hsai[h, s, a, i]
@@ -471,8 +474,8 @@ def minimise_boxes(lower_hsai, share_hsai, open_hs, cost_hsai, cost_sa, m_hsai, 
                 if not open_hs[h, s]:
                     continue
                 for a in range(A):
-                    total = m_hsai[h, s, a].sum()
-                    forward = step_hsai[h, s, a].sum()
+                    total = _sum(m_hsai[h, s, a])
+                    forward = _sum(step_hsai[h, s, a])
                     for i in range(S):
                         d = step_hsai[h, s, a, i]
                         m = m_hsai[h, s, a, i]
@@ -505,8 +508,8 @@ def minimise_boxes(lower_hsai, share_hsai, open_hs, cost_hsai, cost_sa, m_hsai, 
                         if not open_hs[h, s]:
                             continue
                         for a in range(A):
-                            total = m_hsai[h, s, a].sum()
-                            forward = step_hsai[h, s, a].sum()
+                            total = _sum(m_hsai[h, s, a])
+                            forward = _sum(step_hsai[h, s, a])
                             for i in range(S):
                                 d = step_hsai[h, s, a, i]
                                 m = m_hsai[h, s, a, i]
@@ -522,8 +525,14 @@ def minimise_boxes(lower_hsai, share_hsai, open_hs, cost_hsai, cost_sa, m_hsai, 
                 if change <= -_ARMIJO * length * square:
                     break
                 length *= 0.5
-        m_hsai -= length * step_hsai
-        x_sa -= length * step_sa
+        for h in range(H - 1):
+            for s in range(S):
+                for a in range(A):
+                    for i in range(S):
+                        m_hsai[h, s, a, i] -= length * step_hsai[h, s, a, i]
+        for s in range(S):
+            for a in range(A):
+                x_sa[s, a] -= length * step_sa[s, a]
         if decrement < _LAST_STEP and length == 1.0:
             return square, made + 1  # what the decrement is by now
     return decrement, most_steps
@@ -534,22 +543,29 @@ def restore_boxes(lower_hsai, initial_s, open_hs, m_hsai, x_sa):
     """`restore` for the boxes' polytope."""
     S, A = x_sa.shape
     H = m_hsai.shape[0] + 1
-    inflow_s, next_s = initial_s.copy(), np.zeros(S)
+    inflow_hs = np.zeros((H, S))
+    for s in range(S):
+        inflow_hs[0, s] = initial_s[s]
     for h in range(H - 1):
-        next_s[:] = 0.0
         for s in range(S):
             if not open_hs[h, s]:
                 continue
-            m_hsai[h, s] *= inflow_s[s] / m_hsai[h, s].sum()
+            scale = 0.0
             for a in range(A):
-                total = m_hsai[h, s, a].sum()
-                left = 1.0 - lower_hsai[h, s, a].sum()
+                scale += _sum(m_hsai[h, s, a])
+            scale = inflow_hs[h, s] / scale
+            for a in range(A):
                 for i in range(S):
-                    next_s[i] += lower_hsai[h, s, a, i] * total + left * m_hsai[h, s, a, i]
-        inflow_s[:] = next_s
+                    m_hsai[h, s, a, i] *= scale
+                total = _sum(m_hsai[h, s, a])
+                left = 1.0 - _sum(lower_hsai[h, s, a])
+                for i in range(S):
+                    inflow_hs[h + 1, i] += lower_hsai[h, s, a, i] * total + left * m_hsai[h, s, a, i]
     for s in range(S):
         if open_hs[H - 1, s]:
-            x_sa[s] *= inflow_s[s] / x_sa[s].sum()
+            scale = inflow_hs[H - 1, s] / _sum(x_sa[s])
+            for a in range(A):
+                x_sa[s, a] *= scale
 
 
 @njit(cache=True)
@@ -577,9 +593,9 @@ def dikin_boxes(
         for s in range(S):
             for a in range(A):
                 if not open_hs[h, s]:
-                    out_pull_m[h, s, a] = 0.0
+                    _clear(out_pull_m[h, s, a])
                     continue
-                total = m_hsai[h, s, a].sum()
+                total = _sum(m_hsai[h, s, a])
                 along = 0.0
                 for i in range(S):
                     m = m_hsai[h, s, a, i]
@@ -597,7 +613,13 @@ def dikin_boxes(
     tangent_boxes(lower_hsai, share_hsai, open_hs, m_hsai, x_sa, out_pull_m, out_pull_x, out_m, out_x)
     square = hessian_boxes(share_hsai, open_hs, m_hsai, x_sa, out_m, out_x, out_pull_m, out_pull_x)
     scale = 1.0 / np.sqrt(square) if square > 0.0 else 0.0
-    out_m *= scale
-    out_x *= scale
-    out_pull_m *= scale
-    out_pull_x *= scale
+    for h in range(H - 1):
+        for s in range(S):
+            for a in range(A):
+                for i in range(S):
+                    out_m[h, s, a, i] *= scale
+                    out_pull_m[h, s, a, i] *= scale
+    for s in range(S):
+        for a in range(A):
+            out_x[s, a] *= scale
+            out_pull_x[s, a] *= scale

@@ -1,6 +1,7 @@
 """Every learner by its id; nothing is imported or compiled until asked for."""
 
 TABLE = {
+    "dlb": "aggbandit.learners.dlb:Dlb",
     "exp2": "aggbandit.learners.exp2:Exp2",
     "fixed-policy": "aggbandit.learners.fixed_policy:FixedPolicy",
     "po-known": "aggbandit.learners.po_known:PolicyOptimizationKnown",

@@ -19,8 +19,8 @@ MOST_DIMENSIONS = 150
 ANCESTORS = 100  # chains that run from the centre to the first episode; the others part from them 2 m steps before it
 
 EXEMPT = {
-    "the_state_does_not_grow": "its pool has 4 (d + (4 √d + ln 2K)²) points: more for more episodes planned, K, but the "
-    "same from the first episode to the last"
+    "the_state_does_not_grow": "its pool has 4 (d + (4 √d + ln 2K)²) points: more for more episodes planned, K, "
+    "but the same from the first episode to the last"
 }
 
 
