@@ -17,6 +17,7 @@ A row is found by its key h S + s in `index`, a hash table by linear probing tha
 
 from math import exp, log, sqrt
 
+import numpy as np
 from numba import int64, njit, uint64
 
 from aggbandit.kernels.episode import add_compensated, draw_action, first_above
@@ -104,13 +105,16 @@ def softmin(row_w, steps, step_scale, allowed_a, out_a):
 
 
 @njit(cache=True, error_model="numpy")
-def learn(rows_rw, row_h, action_h, played_h, total, step_scale, exploration, keep, common):
+def learn(rows_rw, row_h, action_h, played_h, offered_ha, total, step_scale, exploration, keep, common):
     """Learn from one episode: its rows, actions, the probabilities with which they were played, and its total.
 
     g_h   = L - Σ_{h' < h} ℓ̂_{h'}(s, a)              what the past explains is taken out
     x_h   = w (g_h - baseline) / (p_h + γ)            p_h: the probability with which a_h was played
     w     = p_h / max(p_h, π_h(a_h|s_h))              1 unless the policy has moved since (late feedback)
     score += x_h,  second += π_h(a_h|s_h) x_h²,  π ∝ exp(-η score)
+
+    `offered_ha` is empty, or says which actions were on offer at each step.  Where not all were, the mean of x under
+    what was played is taken from all that were: a choice among some says nothing of the others, and none says nothing.
     """
     n = row_h.shape[0]
     A = (rows_rw.shape[1] - EXTRA) // 3
@@ -143,6 +147,12 @@ def learn(rows_rw, row_h, action_h, played_h, total, step_scale, exploration, ke
         for b in range(A):
             row_w[b] *= keep
         row_w[a] += estimate
+        if offered_ha.shape[0] > 0 and not offered_ha[h].all():
+            mean = estimate * played_h[h]
+            for b in range(A):
+                if offered_ha[h, b]:
+                    row_w[b] -= mean
+            estimate -= mean
         row_w[3 * A + SECOND] = keep * row_w[3 * A + SECOND] + now * estimate * estimate
         row_w[3 * A + LARGEST] = max(keep * row_w[3 * A + LARGEST], abs(residual))
         step = step_of(row_w, A, n, step_scale)
@@ -179,11 +189,12 @@ def update(
 ):  # fmt: skip
     """Learn from one reported episode; `played_h` below 0 stands for the probability of today."""
     A = (rows_rw.shape[1] - EXTRA) // 3
+    offered_ha = np.empty((0, 0), np.bool_)
     for h in range(states_h.shape[0]):
         row_h[h] = row_of(h * S + states_h[h], index, key_r, rows_rw, count, common)
         if played_h[h] < 0.0:
             played_h[h] = rows_rw[row_h[h], 2 * A + actions_h[h]]
-    learn(rows_rw, row_h, actions_h, played_h, total, step_scale, exploration, keep, common)
+    learn(rows_rw, row_h, actions_h, played_h, offered_ha, total, step_scale, exploration, keep, common)
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -209,6 +220,7 @@ def play(
     `policy_hsa` is uniform wherever no row is.
     """
     H, S, A = tables_mhsa.shape[1:]
+    offered_ha = np.empty((0, 0), np.bool_)
     dense = next_tsan.shape[0] == 0
     stationary = cumulative_tsan.shape[0] == 1
     for i in range(start, row_n.shape[0]):
@@ -241,5 +253,5 @@ def play(
                 t = 0 if stationary else h
                 s_next = first_above(v, cumulative_tsan[t, s, a])
                 s = s_next if dense else next_tsan[t, s, a, s_next]
-        learn(rows_rw, row_h, actions_h, played_h, total, step_scale, exploration, keep, common)
+        learn(rows_rw, row_h, actions_h, played_h, offered_ha, total, step_scale, exploration, keep, common)
     return row_n.shape[0]

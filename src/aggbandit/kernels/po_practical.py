@@ -63,7 +63,8 @@ def step_back_estimated(counts_sas, visits_sa, value_s, future_sa):
 @njit(cache=True, error_model="numpy", nogil=True)
 def learn(
     next_tsan, probability_tsan, states_h, actions_h, total, played_hsa, step_scale, exploration, keep,
-    policy_hsa, score_hsa, loss_hsa, second_hs, largest_hs, counts_hsas, visits_hsa, common, advantage_h, value_s, future_sa,
+    policy_hsa, score_hsa, loss_hsa, second_hs, largest_hs, counts_hsas, visits_hsa, common,
+    advantage_h, value_s, future_sa,
 ):  # fmt: skip
     """Learn from one episode: its trajectory, its total and the policy that played it.
 

@@ -1,4 +1,4 @@
-"""Policy optimisation from total losses without any model: numbers are kept for the (h, s) that were met, and no others."""
+"""Policy optimisation from total losses without any model: numbers are kept for the (h, s) met, and no others."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -16,17 +16,17 @@ INDEX_PER_ROW = 2  # the hash table has at least twice as many places as there c
 class State(NamedTuple):
     """Rows as in kernels.po_model_free, all arrays grown by doubling."""
 
-    index: IntArray  # hash table: row + 1, or 0
+    places: IntArray  # hash table: row + 1, or 0
     key_r: IntArray  # h S + s of every row
     rows_rw: FloatArray  # (capacity, 3 A + 4)
-    count: IntArray  # (1,): rows in use
+    used: IntArray  # (1,): rows in use
     common: FloatArray  # (2,): the ℓ̂ of a new row, and the number of episodes learned from
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptimizationModelFree(Learner[State]):
-    """Exponential weights at every (h, s) that was met, on the total minus what is expected there.  Outside the theorems.
+    """Exponential weights at every (h, s) met, on the total minus what is expected there.  Outside the theorems.
 
     Paper    the update of [LM25] Algorithm 1 at the visited (h, s), without occupancies:
              score(a_h) += (g_h - baseline_h(s_h)) / (π_h(a_h|s_h) + γ),   π_h(.|s) ∝ exp(-η_h(s) score)
@@ -64,14 +64,14 @@ class PolicyOptimizationModelFree(Learner[State]):
         from aggbandit.kernels import po_model_free as kernel
 
         policy = np.full(problem.shape, 1.0 / problem.A)
-        kernel.fill_policy(problem.S, state.key_r, state.rows_rw, state.count[0], policy)
+        kernel.fill_policy(problem.S, state.key_r, state.rows_rw, state.used[0], policy)
         return policy
 
     def policy_at(self, problem: Problem, state: State, step: int, s: int) -> FloatArray:
         from aggbandit.kernels import po_model_free as kernel
 
         A = problem.A
-        row = kernel.find(step * problem.S + s, state.index, state.key_r)
+        row = kernel.find(step * problem.S + s, state.places, state.key_r)
         return np.full(A, 1.0 / A) if row < 0 else state.rows_rw[row, 2 * A : 3 * A].copy()
 
     def update(self, problem: Problem, state: State, episode: Episode, draws: Draws) -> State:
@@ -102,7 +102,7 @@ def empty(A: int, capacity: int) -> State:
 
 def with_space(state: State, rows: int) -> State:
     """The same state with space for so many more rows; arrays double when they must grow."""
-    count, capacity = int(state.count[0]), len(state.key_r)
+    count, capacity = int(state.used[0]), len(state.key_r)
     if count + rows <= capacity:
         return state
     return resized(state, max(2 * capacity, count + rows))
@@ -112,17 +112,17 @@ def resized(state: State, capacity: int) -> State:
     """The same rows in arrays of another capacity, with a fresh index."""
     from aggbandit.kernels import po_model_free as kernel
 
-    count = int(state.count[0])
+    count = int(state.used[0])
     grown = State(
         np.zeros(_index_size(capacity), np.int64),
         np.zeros(capacity, np.int64),
         np.zeros((capacity, state.rows_rw.shape[1])),
-        state.count,
+        state.used,
         state.common,
     )
     grown.key_r[:count] = state.key_r[:count]
     grown.rows_rw[:count] = state.rows_rw[:count]
-    kernel.rebuild(grown.key_r, count, grown.index)
+    kernel.rebuild(grown.key_r, count, grown.places)
     return grown
 
 

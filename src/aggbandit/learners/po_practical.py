@@ -1,4 +1,4 @@
-"""Policy optimisation from total losses as one would use it: Algorithm 1's update, its estimate with far less variance."""
+"""Policy optimisation from total losses for use: Algorithm 1's update, its estimate with far less variance."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final

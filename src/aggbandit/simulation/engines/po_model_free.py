@@ -38,8 +38,9 @@ class PoModelFreeEngine(EvaluatedEngine):
         """Only the rows in use; the index is made anew from them."""
         used = []
         for state in self._states:
-            n = int(state.count[0])
-            used.append({"keys": state.key_r[:n].copy(), "rows": state.rows_rw[:n].copy(), "common": state.common.copy()})
+            n = int(state.used[0])
+            keys, rows = state.key_r[:n].copy(), state.rows_rw[:n].copy()
+            used.append({"keys": keys, "rows": rows, "common": state.common.copy()})
         return super().state() | {"states": used}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -1,0 +1,52 @@
+"""One agent a file: a lock that the operating system lets go when its holder ends, however it ends."""
+
+import os
+from pathlib import Path
+
+from aggbandit.agent.errors import InUseError
+
+
+class FileLock:
+    """Holds `<path>.lock` from construction to `release`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + ".lock")
+        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _lock(self._handle)
+        except OSError as error:
+            holder = self._holder()
+            os.close(self._handle)
+            raise InUseError(
+                f"{path} is in use by {holder}. One agent at a time may hold a file: close the other one, share it "
+                "among threads of one process, or put it behind a service."
+            ) from error
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0) if hasattr(os, "pwrite") else None
+
+    def _holder(self) -> str:
+        try:
+            pid = int(os.read(self._handle, 32))
+        except (OSError, ValueError):
+            return "another process"
+        return "another agent in this process" if pid == os.getpid() else f"another process (pid {pid})"
+
+    def release(self) -> None:
+        """Let others have the file."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+if os.name == "nt":  # pragma: no cover
+    import msvcrt
+
+    def _lock(handle: int) -> None:
+        os.lseek(handle, 1 << 30, os.SEEK_SET)  # a byte far beyond the pid, which others may then still read
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+
+else:
+    import fcntl
+
+    def _lock(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
