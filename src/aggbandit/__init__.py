@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from aggbandit._version import __version__
 
 if TYPE_CHECKING:
-    from aggbandit import adversaries, errors, learners, planning
+    from aggbandit import adversaries, errors, learners, planning, theory
     from aggbandit.learners.base import Draws, Episode, Learner, Needs, Problem
     from aggbandit.mdp import instances
     from aggbandit.mdp.tabular import TabularMDP
@@ -41,6 +41,7 @@ __all__ = [
     "planning",
     "run",
     "start",
+    "theory",
 ]
 
 _WHERE = {  # name: "module" or "module:attribute"
@@ -59,6 +60,7 @@ _WHERE = {  # name: "module" or "module:attribute"
     "planning": "aggbandit.planning",
     "run": "aggbandit.simulation.run:run",
     "start": "aggbandit.simulation.session:start",
+    "theory": "aggbandit.theory",
 }
 
 

@@ -6,6 +6,8 @@ TABLE = {
     "grid": "aggbandit.mdp.instances.grid:grid",
     "hand-worked": "aggbandit.mdp.instances.hand_worked:hand_worked",
     "layered": "aggbandit.mdp.instances.layered:layered",
+    "lower-bound": "aggbandit.mdp.instances.lower_bound:lower_bound",
+    "multitask": "aggbandit.mdp.instances.multitask:multitask",
     "random": "aggbandit.mdp.instances.random:random",
 }
 
