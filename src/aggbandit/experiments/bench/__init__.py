@@ -1,0 +1,1 @@
+"""How fast: frozen workloads, measured the same way everywhere."""
