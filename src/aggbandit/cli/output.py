@@ -6,6 +6,7 @@ Progress goes to standard error: live bars on a terminal, quiet lines elsewhere.
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import sys
 import textwrap
@@ -16,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from aggbandit.reporting import numbers
-from aggbandit.reporting.curves import Curves, settings_of
+from aggbandit.reporting.curves import Curves, settings_of, with_distinct_labels
 
 if TYPE_CHECKING:
     from aggbandit.experiments.first_look import Plan
@@ -70,7 +71,7 @@ class Watch:
         """Called between blocks of episodes."""
         told = ""
         if 0.01 * progress.episodes < progress.done < progress.episodes:
-            told = f"{numbers.duration(progress.seconds_left)} left"
+            told = f"{numbers.duration(math.ceil(progress.seconds_left))} left"
         if self._bars is not None:
             if self._task is None:
                 self._task = self._bars.add_task(progress.learner, total=progress.episodes, told="")
@@ -137,6 +138,7 @@ def present(plan: Plan | None, curves: Sequence[Curves], out: Path, warnings: Se
     from aggbandit._version import __version__
     from aggbandit.reporting import figures, page, tables
 
+    curves = with_distinct_labels(curves)
     about = {"aggbandit": __version__}
     if plan is not None:
         about = {
@@ -155,6 +157,8 @@ def present(plan: Plan | None, curves: Sequence[Curves], out: Path, warnings: Se
         print_table(tables.terminal_table(group))
         for note in tables.notes(group):
             print(numbers.simple(note))
+    for warning in warnings:
+        print(warning)
     print(f"\n{out / 'report.html'}  opens in any browser, offline\n{out / 'regret.pdf'}  for a paper")
 
 

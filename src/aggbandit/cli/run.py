@@ -9,7 +9,7 @@ from typing import Any
 
 from aggbandit.cli import output
 from aggbandit.errors import InvalidInputError
-from aggbandit.experiments.first_look import FIRST_LOOK, Plan, play
+from aggbandit.experiments.first_look import FIRST_LOOK, Plan, begun, play
 from aggbandit.experiments.named import Named
 
 STOPPED = 130
@@ -76,6 +76,8 @@ def execute(arguments: argparse.Namespace) -> int:
     stopped = ""
     with output.Watch() as watch:
         watch.say(f"{plan.setting}: {output.times(plan)}")
+        if begun(plan, out):
+            watch.say(f"continuing what was stopped in {out}")
         try:
             for index, result in play(plan, out, threads=arguments.threads, progress=watch.progress):
                 curves.append(Curves.of(result, setting=plan.setting, label=plan.labels[index]))
@@ -83,10 +85,10 @@ def execute(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             missing = plan.labels[len(curves) :]
             stopped = f"Stopped before the end; not finished: {', '.join(missing)}. The same command continues there."
-    if stopped:
-        print(stopped, file=sys.stderr)
     if curves:
         output.present(plan, curves, out, [stopped] if stopped else [])
+    elif stopped:
+        print(f"aggbandit: {stopped}", file=sys.stderr)
     return STOPPED if stopped else 0
 
 

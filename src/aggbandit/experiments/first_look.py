@@ -121,7 +121,7 @@ def play(
     from aggbandit.simulation.run import run
 
     mdp, losses, chosen = plan.made()
-    continued = _begun(plan, folder)
+    continued = begun(plan, folder)
     if not continued:
         _clear(folder)
         _write(plan, folder, finished=False)
@@ -216,7 +216,7 @@ def _read(folder: Path) -> Plan | None:
         raise DamagedFileError(f"{folder / PLAN_FILE} is no plan that can be read: {error}.") from None
 
 
-def _begun(plan: Plan, folder: Path) -> bool:
+def begun(plan: Plan, folder: Path) -> bool:
     """Whether `folder` holds an unfinished play of this very plan, by this version."""
     record = _record(folder)
     if record is None or record["finished"] or record["version"] != __version__:

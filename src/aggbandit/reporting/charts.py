@@ -27,6 +27,13 @@ TIME = (
     " : datum.value < 0.9e-3 ? format(datum.value * 1e6, '~g') + ' µs'"
     " : datum.value < 0.9 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
 )
+# A whole expression, since Vega-Lite 6.4 looks for the fields of text in the wrong place: the cells around the points
+# ("nearest") carry the mark's datum as datum.datum, and it minds that for numbers only.
+TOOLTIP = (
+    "{'learner': (datum.datum || datum).learner, 'sees': (datum.datum || datum).race,"
+    " 'episodes': (datum.datum || datum).kText, 'regret': (datum.datum || datum).regretText,"
+    " 'regret / √k': (datum.datum || datum).rootText, 'of uniform\\'s': (datum.datum || datum).shareText}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,14 +171,7 @@ def _over_episodes(
             y=y,
             color=colour,
             opacity=alt.condition(hover, alt.value(1), alt.value(0)),
-            tooltip=[
-                alt.Tooltip("learner:N"),
-                alt.Tooltip("race:N", title="sees"),
-                alt.Tooltip("k:Q", title="episodes", format=",d"),
-                alt.Tooltip("regretText:N", title="regret"),
-                alt.Tooltip("rootText:N", title="regret / √k"),
-                alt.Tooltip("shareText:N", title="of uniform's"),
-            ],
+            tooltip=alt.value(alt.ExprRef(expr=TOOLTIP)),
         )
         .add_params(hover)
     )
@@ -191,7 +191,7 @@ def _time(curves: Sequence[Curves]) -> dict[str, Any]:
     import altair as alt
 
     base = alt.Chart(alt.NamedData(name="times")).transform_filter("indexof(shown, datum.key) >= 0")
-    y = alt.Y("learner:N", title=None, sort=None, axis=alt.Axis(labelLimit=170, ticks=False, domain=False))
+    y = alt.Y("learner:N", title=None, sort=None, axis=alt.Axis(labelLimit=150, ticks=False, domain=False))
     seconds = [1.0 / one.episodes_per_second for one in curves]
     least, most = min(seconds), max(seconds)
     domain = [least / 2, most * max(4.0, (most / least) ** 0.4)]  # room for the text to the right of the slowest
@@ -199,7 +199,7 @@ def _time(curves: Sequence[Curves]) -> dict[str, Any]:
         "seconds:Q",
         title="time per episode",
         scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(labelExpr=TIME, values=powers(*domain), labelOverlap="greedy"),
+        axis=alt.Axis(labelExpr=TIME, values=powers(domain[0], domain[1] / 2), labelOverlap="greedy"),
     )
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=x,

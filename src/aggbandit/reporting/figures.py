@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from aggbandit.reporting.palette import styles
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LEGEND_WIDTH = 50  # characters in a line of the legend
 COLUMN = 3.3  # inches: one column of a two-column paper
 VIEWS = ("linear", "loglog")
 RC: Any = {
@@ -47,16 +49,17 @@ def regret_figure(curves: Sequence[Curves], *, view: str = "linear") -> Figure:
 
     require_known("view", view, VIEWS)
     with rc_context(RC):
-        height = 2.05 + 0.15 * len(curves)
+        names = [textwrap.fill(f"{one.label} ({one.race})", LEGEND_WIDTH) for one in curves]
+        height = 2.05 + 0.15 * sum(1 + name.count("\n") for name in names)
         figure = Figure(figsize=(COLUMN, height), layout="constrained")
         axes = figure.add_subplot()
-        for one, style in zip(curves, styles(curves), strict=True):
+        for one, style, name in zip(curves, styles(curves), names, strict=True):
             mean, half = one.band()
             k = one.episodes
             if view == "loglog":
                 mean = np.where(mean > 0, mean, np.nan)
             dash = (0, tuple(length / 1.1 for length in style.dash)) if style.dash[1] else "-"
-            axes.plot(k, mean, color=style.light, linestyle=dash, linewidth=1.1, label=f"{one.label} ({one.race})")
+            axes.plot(k, mean, color=style.light, linestyle=dash, linewidth=1.1, label=name.replace("$", r"\$"))
             if half is not None:
                 low = mean - half if view == "linear" else np.maximum(mean - half, mean / 10)
                 axes.fill_between(k, low, mean + half, color=style.light, alpha=0.25, linewidth=0)

@@ -72,7 +72,7 @@ def duration(seconds: float) -> str:
     if seconds < 1:
         return f"{plain(seconds * 1e3, 3)} ms"
     if seconds < 59.95:
-        return f"{plain(seconds, 2 if seconds < 10 else 3)} s"
+        return f"{seconds:g} s" if seconds == int(seconds) else f"{plain(seconds, 2 if seconds < 10 else 3)} s"
     whole = round(seconds)
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"

@@ -1,9 +1,21 @@
 (() => {
   "use strict";
   const sections = JSON.parse(document.getElementById("sections").textContent);
-  const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
-  const text = (value) => number.format(value).replaceAll(",", "\u202f").replace("-", "\u2212");
-  const told = (mean, half, unit = "") => text(mean) + (half === null ? "" : " ± " + text(half)) + unit;
+  const text = (value, decimals = 0) =>
+    value
+      .toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+      .replaceAll(",", "\u202f")
+      .replace("-", "\u2212");
+  const decimals = (value, significant) =>
+    value === 0 ? 0 : Math.min(20, Math.max(0, significant - 1 - Math.floor(Math.log10(Math.abs(value)))));
+  // As many decimals as two digits of the band ask for, like the tables.
+  const told = (mean, half, unit = "") => {
+    if (half === null || !(half > 1e-9 * Math.abs(mean))) {
+      return text(mean, decimals(mean, 4)) + (half === null ? "" : " ± 0") + unit;
+    }
+    const digits = decimals(half, 2);
+    return text(mean, digits) + " ± " + text(half, digits) + unit;
+  };
 
   // One row a checkpoint, from columns.  null is "no value" for JSON, for Vega and here.
   const rowsOf = (curve) =>
@@ -23,14 +35,15 @@
         share: shared ? mean / base : null,
         shareLow: shared && half !== null ? (mean - half) / base : null,
         shareHigh: shared && half !== null ? (mean + half) / base : null,
+        kText: text(k),
         regretText: told(mean, half),
         rootText: told(mean / root, half === null ? null : half / root),
         shareText: shared ? told((100 * mean) / base, half === null ? null : (100 * half) / base, " %") : "–",
       };
     });
 
-  // With all curves hidden a chart has no extent, which Vega would warn of.
-  const options = { logLevel: vega.Error, actions: false, renderer: "svg", tooltip: { theme: "aggbandit" } };
+  const ERRORS = 1; // Vega's level: with all curves hidden a chart has no extent, which it would warn of
+  const options = { actions: false, renderer: "svg", logLevel: ERRORS, tooltip: { theme: "aggbandit" } };
   const jobs = [];
   sections.forEach((section, index) => {
     const host = document.getElementById("section-" + index);

@@ -134,12 +134,17 @@ def _swatch(key: str, style: Style) -> str:
 def _legend(curves: Sequence[Curves]) -> str:
     buttons = []
     for key, one, style in zip(charts.keys(curves), curves, styles(curves), strict=True):
-        race = f"{one.feedback}, dynamics {one.dynamics}"
+        race = _race(one)
         buttons.append(
             f'<button type="button" data-key="{key}" aria-pressed="true">{_swatch(key, style)}<span>'
             f'<span class="name">{escape(one.label)}</span> <span class="race">{escape(race)}</span></span></button>'
         )
     return "".join(buttons)
+
+
+def _race(one: Curves) -> str:
+    """What it sees and is told, short."""
+    return f"{one.feedback}, dynamics {one.dynamics}"
 
 
 def _summary(curves: Sequence[Curves]) -> str:
@@ -252,7 +257,7 @@ def _columns(curves: Sequence[Curves], limit: int) -> list[dict[str, Any]]:
             {
                 "key": key,
                 "label": one.label,
-                "race": one.race,
+                "race": _race(one),
                 "k": [int(k) for k in one.episodes[keep]],
                 "mean": _short(mean[keep]),
                 "half": None if half is None else _short(half[keep]),
@@ -271,7 +276,7 @@ def _times(curves: Sequence[Curves]) -> list[dict[str, Any]]:
             {
                 "key": key,
                 "learner": one.label,
-                "race": one.race,
+                "race": _race(one),
                 "seconds": seconds,
                 "timeText": numbers.duration(seconds),
                 "rateText": numbers.rate(one.episodes_per_second),

@@ -35,13 +35,15 @@ STYLES = (
 
 
 def styles(curves: Sequence[Curves]) -> list[Style]:
-    """One style per curve: grey dots for the reference, then the list above, over again where it ends."""
+    """One style per curve: grey dots for the reference, then the list above; where it ends, with other dashes."""
     out = []
     position = 0
     for one in curves:
         if one.is_reference:
             out.append(REFERENCE)
         else:
-            out.append(STYLES[position % len(STYLES)])
+            turn, place = divmod(position, len(STYLES))
+            dash = STYLES[(place + turn) % len(STYLES)].dash
+            out.append(STYLES[place]._replace(dash=dash))
             position += 1
     return out
