@@ -124,6 +124,13 @@ def test_corners_outside_the_simplex_are_cut_by_it():
     np.testing.assert_array_equal((lower, upper), before)
 
 
+def test_an_upper_corner_may_be_beyond_all_bounds():
+    # the sum over a row of such corners used to overflow, with a warning
+    policy = np.full((2, 3, 2), 0.5)
+    lower, upper = np.zeros((2, 3, 2, 3)), np.full((2, 3, 2, 3), 1e308)
+    np.testing.assert_array_equal(planning.occupancy_bounds(lower, upper, policy)[1][1], 1.0)
+
+
 def test_the_last_step_is_not_looked_at():
     problem = naive.random_problem(5, 3, 3, 2)
     lower, upper = naive.random_boxes(np.random.default_rng(5), problem.transition, width=0.3)
