@@ -17,6 +17,7 @@ from aggbandit._version import __version__
 
 if TYPE_CHECKING:
     from aggbandit import adversaries, errors, learners, planning, theory
+    from aggbandit.experiments.diagnosis import diagnose
     from aggbandit.learners.base import Draws, Episode, Learner, Needs, Problem
     from aggbandit.mdp import instances
     from aggbandit.mdp.tabular import TabularMDP
@@ -35,6 +36,7 @@ __all__ = [
     "TabularMDP",
     "__version__",
     "adversaries",
+    "diagnose",
     "errors",
     "instances",
     "learners",
@@ -54,6 +56,7 @@ _WHERE = {  # name: "module" or "module:attribute"
     "Session": "aggbandit.simulation.session:Session",
     "TabularMDP": "aggbandit.mdp.tabular:TabularMDP",
     "adversaries": "aggbandit.adversaries",
+    "diagnose": "aggbandit.experiments.diagnosis:diagnose",
     "errors": "aggbandit.errors",
     "instances": "aggbandit.mdp.instances",
     "learners": "aggbandit.learners",
