@@ -588,7 +588,7 @@ class Agent:
 
     def _total(self, loss: float) -> float:
         low, high = self.bounds
-        return (loss - low) / (high - low) * self.horizon
+        return (loss - low) * (self.horizon / (high - low))
 
     def _make_durable(self, batch: _Batch | None) -> None:
         """Wait until this batch is on the disk; called without the lock.  Whoever comes first writes for all."""

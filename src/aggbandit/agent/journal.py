@@ -68,37 +68,31 @@ class Journal:
         self._path = path
         try:
             self._write = self._connect()
-            self._open()
-            self._read = self._write if path is None else self._connect()
+            new = self._is_new()
+            self._settle(self._write)
+            if new:
+                # executescript would commit before it starts: the statements one by one, in one transaction
+                script = [part for part in _SCHEMA.split(";") if part.strip()]
+                script += [f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={FORMAT}"]
+                self.append((part, ()) for part in script)
+            self._read = self._write
+            if path is not None:
+                self._read = self._connect()
+                self._settle(self._read)
         except sqlite3.DatabaseError as error:
             raise self._translated(error) from error
 
     def _connect(self) -> sqlite3.Connection:
         # autocommit mode: transactions are begun and ended by name below
-        connection = sqlite3.connect(
-            ":memory:" if self._path is None else self._path,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=10.0,
-        )
-        if self._path is not None:
-            mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-            if mode != "wal":
-                raise DamagedFileError(f"{self._name}: this disk cannot hold an SQLite file in WAL mode ({mode!r}).")
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA fullfsync=ON")  # macOS; without effect elsewhere
-            connection.execute("PRAGMA checkpoint_fullfsync=ON")
-        return connection
+        where = ":memory:" if self._path is None else self._path
+        return sqlite3.connect(where, isolation_level=None, check_same_thread=False, timeout=10.0)
 
-    def _open(self) -> None:
+    def _is_new(self) -> bool:
+        """Whether nothing is there yet; raises where it is not ours.  Writes nothing."""
         application = self._value("PRAGMA application_id")
         version = self._value("PRAGMA user_version")
-        tables = self._value("SELECT count(*) FROM sqlite_master")
-        if application == 0 and version == 0 and tables == 0:
-            # executescript would commit before it starts: the statements one by one, in one transaction
-            script = [(part, ()) for part in _SCHEMA.split(";") if part.strip()]
-            self.append([*script, (f"PRAGMA application_id={APPLICATION}", ()), (f"PRAGMA user_version={FORMAT}", ())])
-            return
+        if application == 0 and version == 0 and self._value("SELECT count(*) FROM sqlite_master") == 0:
+            return True
         if application != APPLICATION:
             raise DamagedFileError(f"{self._name} is an SQLite file of another program, not an agent's.")
         if version != FORMAT:
@@ -107,6 +101,18 @@ class Journal:
                 f"{self._name} has format version {version}, {age} than version {FORMAT}, which this aggbandit reads. "
                 "Open it with the aggbandit that wrote it; it was left as it is."
             )
+        return False
+
+    def _settle(self, connection: sqlite3.Connection) -> None:
+        """COMMIT returns once the disk has it."""
+        if self._path is None:
+            return
+        mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        if mode != "wal":
+            raise NotDurableError(f"{self._name}: this disk cannot hold an SQLite file in WAL mode, but {mode!r}.")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA fullfsync=ON")  # macOS; without effect elsewhere
+        connection.execute("PRAGMA checkpoint_fullfsync=ON")
 
     def _value(self, sql: str) -> Any:
         return self._write.execute(sql).fetchone()[0]
