@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from aggbandit import planning
 from aggbandit.errors import InvalidInputError
-from aggbandit.kernels import occupancy as kernels
 from aggbandit.mdp.tabular import TabularMDP
 from naive import planning as naive
 
@@ -84,20 +83,6 @@ def test_arguments_are_not_changed_and_may_have_any_layout():
     assert problem.policy.flags.writeable
     for policy in (np.asfortranarray(problem.policy), problem.policy.tolist()):
         np.testing.assert_array_equal(planning.occupancy(mdp_of(problem), policy), expected)
-
-
-@pytest.mark.skipif(not hasattr(kernels.reach, "signatures"), reason="compilation is off")
-def test_a_kernel_is_compiled_once_for_all_layouts_and_flags():
-    # it used to be compiled anew, for seconds, whenever a policy came read-only or transposed
-    problem = naive.random_problem(2, 3, 4, 2)
-    mdp = mdp_of(problem)
-    planning.occupancy(mdp, problem.policy)
-    compiled = len(kernels.reach.signatures)
-    read_only = problem.policy.copy()
-    read_only.flags.writeable = False
-    for policy in (read_only, np.asfortranarray(problem.policy), np.broadcast_to(problem.policy[0, 0], (3, 4, 2))):
-        planning.occupancy(mdp, policy)
-    assert len(kernels.reach.signatures) == compiled
 
 
 def test_the_same_everywhere_however_many_states():
