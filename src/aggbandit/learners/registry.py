@@ -4,9 +4,13 @@ TABLE = {
     "dlb": "aggbandit.learners.dlb:Dlb",
     "exp2": "aggbandit.learners.exp2:Exp2",
     "fixed-policy": "aggbandit.learners.fixed_policy:FixedPolicy",
+    "oful-trajectory": "aggbandit.learners.oful_trajectory:OfulTrajectory",
     "po-known": "aggbandit.learners.po_known:PolicyOptimizationKnown",
     "po-unknown": "aggbandit.learners.po_unknown:PolicyOptimizationUnknown",
+    "rs-ucbvi-ts": "aggbandit.learners.rs_ucbvi_ts:RsUcbviTs",
     "scrible": "aggbandit.learners.scrible:Scrible",
+    "ts-trajectory": "aggbandit.learners.ts_trajectory:TsTrajectory",
+    "ucbvi-ts": "aggbandit.learners.ucbvi_ts:UcbviTs",
     "uniform": "aggbandit.learners.uniform:Uniform",
     "volumetric": "aggbandit.learners.volumetric:Volumetric",
 }
