@@ -81,7 +81,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path, how):
             agent._journal._write.execute(f"PRAGMA max_page_count = {pages}")
         else:
             limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(f"{path}-wal") + 8192, limits[1]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(f"{path}-wal") + 65536, limits[1]))
         try:
             with pytest.raises(NotDurableError, match="has not happened; all that was acknowledged before is safe"):
                 play(agent, 10, 3000)
