@@ -131,7 +131,8 @@ class HardLosses(LossSequence):
         start, stop = require_range(start, stop)
         spread, gap = self.instance()
         best = self.best_actions[:, :, None] == np.arange(self.A)
-        tables = np.clip(0.5 - gap * best + spread * self._gaussians(start, stop), 0.0, 1.0)
+        unclipped = 0.5 - gap * best + spread * self._gaussians(start, stop)
+        tables: FloatArray = np.clip(unclipped, 0.0, 1.0)
         tables[:, : self.first_step] = 0.0
         tables.flags.writeable = False
         return tables

@@ -89,7 +89,8 @@ class Diagnosis:
         lines.append("")
         for event in self.good_events:
             verdict = "holds" if event.holds else "FAILS"
-            lines.append(f"{event.name:4}{verdict}, margin {100 * event.margin:.1f} %: {event.meaning}")
+            margin = f", margin {100 * event.margin:.1f} %" if event.bound.any() else ""
+            lines.append(f"{event.name:4}{verdict}{margin}: {event.meaning}")
         if self.coverage is not None and self.widths is not None:
             lines.append(f"the set held the true transitions in {100 * self.coverage[-1]:.1f} % of the episodes")
             lines.append(f"Σ (μ̄ - μ̲) = {self.widths[-1]:.6g}")
@@ -139,7 +140,7 @@ def diagnose(
 
     The replica is the one of that number in `aggbandit.run` with the same arguments.  The comparator is the best fixed
     policy for all K episodes, at every checkpoint.  O(K) times the cost of planning: made for K up to about 10⁵.
-    [eq:LM25-decomposition]
+    [eq:LM25-decomposition] [eq:LM25-good-events-known] [eq:LM25-good-events-unknown] [eq:LM25-sum-of-widths]
 
         R = Σ_k Σ_{h,s} μ*_h(s) ⟨π^k - π*, U^k⟩ = BIAS₁ + BIAS₂ + REG + BONUS
         BIAS₁ = Σ μ* ⟨π^k, U - Û⟩       BIAS₂ = Σ μ* ⟨π*, Û - U⟩

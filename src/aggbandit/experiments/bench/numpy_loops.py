@@ -8,7 +8,7 @@ from math import log
 
 import numpy as np
 
-from aggbandit._arrays import FloatArray
+from aggbandit._arrays import FloatArray, IntArray
 from aggbandit.mdp.tabular import TabularMDP
 
 
@@ -82,7 +82,7 @@ def unknown(
         steps = np.arange(H)
         exponent[steps, states, actions] -= step * total / weights[steps, states, actions]
         policy = _reweighted(policy, exponent)
-        np.add.at(counts, (steps[:-1], states[:-1], actions[:-1], states[1:]), 1)
+        counts[steps[:-1], states[:-1], actions[:-1], states[1:]] += 1  # one entry a step: no index twice
     return cost
 
 
@@ -112,7 +112,7 @@ def _extreme(low: FloatArray, high: FloatArray, f: FloatArray, sign: float) -> F
 
 def _episode(
     rng: np.random.Generator, p: FloatArray, initial: FloatArray, policy: FloatArray, loss: FloatArray
-) -> tuple[FloatArray, FloatArray, float]:
+) -> tuple[IntArray, IntArray, float]:
     H, S, A = loss.shape
     states, actions, total = np.empty(H, np.int64), np.empty(H, np.int64), 0.0
     s = min(int(np.searchsorted(initial.cumsum(), rng.random(), side="right")), S - 1)
@@ -125,5 +125,5 @@ def _episode(
 
 def _reweighted(policy: FloatArray, exponent: FloatArray) -> FloatArray:
     weights = policy * np.exp(exponent - exponent.max(axis=2, keepdims=True))
-    weights /= weights.sum(axis=2, keepdims=True)
-    return weights
+    normalized: FloatArray = weights / weights.sum(axis=2, keepdims=True)
+    return normalized
