@@ -33,7 +33,7 @@ def occupancy_bounds(lower: Any, upper: Any, policy: Any, initial_state: Any = 0
     `lower` and `upper` are (H, S, A, S); the last step leads nowhere and is not looked at.  Corners outside [0, 1]
     are allowed and cut by the simplex.  A row is refused unless its lower sums are ≤ 1 ≤ its upper sums (of
     max(lower, 0) and min(upper, 1), within 1e-9; inside that margin the corner nearest to the simplex is the row).
-    [LM25] Algorithm 2; [JJLSY20] Algorithm 3.  O(H² S³ A) time.
+    [LM25] Algorithm 2, after Jin et al. (2020), Algorithm 3.  O(H² S³ A) time.
 
     >>> import numpy as np
     >>> lower, upper = np.zeros((2, 2, 1, 2)), np.ones((2, 2, 1, 2))

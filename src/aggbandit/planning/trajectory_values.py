@@ -48,7 +48,7 @@ def prefix_values(mdp: TabularMDP, policy: Any, loss: Any) -> FloatArray:
     c_{h+1}(s') = Σ_{s,a} π_h(a|s) p_h(s'|s, a) [ c_h(s) + μ_h(s) ℓ_h(s, a) ]
 
     Unreachable is what has probability 0 in double precision; a probability under 1e-300 leaves W fewer digits.
-    Losses may be any finite numbers.  [LM25] Lemma 2 (there φ); O(H S² A), or O(H · nonzeros) where sparse.
+    Losses may be any finite numbers.  [LM25] Lemma 2; O(H S² A), or O(H · nonzeros) where sparse.
     """
     from aggbandit.kernels import values as kernels
 
