@@ -13,9 +13,10 @@ from aggbandit.adversaries.base import LossSequence, table_for
 from aggbandit.errors import InvalidInputError, UnknownNameError
 from aggbandit.mdp import TabularMDP, instances
 
-IDS = ["bernoulli", "drifting", "fixed", "switching"]
+IDS = ["bernoulli", "drifting", "fixed", "lower-bound", "multitask", "switching"]
 MDP = instances.make("random", states=3, actions=2, horizon=2, seed=0)
 DIALOGUE = instances.make("dialogue")
+ONE_STATE = instances.make("multitask")
 
 SEQUENCES = {
     "bernoulli": adversaries.make("bernoulli", MDP, seed=3),
@@ -30,6 +31,10 @@ SEQUENCES = {
 }
 
 
+def made(name):
+    return adversaries.make(name, ONE_STATE if name == "multitask" else DIALOGUE)
+
+
 def test_names():
     assert adversaries.names() == IDS
 
@@ -42,9 +47,9 @@ def test_every_adversary_has_defaults_and_a_docstring(name):
     assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in parameters)
     for parameter in parameters:
         assert parameter.name in factory.__doc__  # `aggbandit show` prints nothing else about it
-    losses = adversaries.make(name, DIALOGUE)
+    losses = made(name)
     assert isinstance(losses, LossSequence)
-    assert losses.shape == DIALOGUE.shape
+    assert losses.shape == (ONE_STATE if name == "multitask" else DIALOGUE).shape
     assert losses.episodes is None
     assert str(losses.shape) in repr(losses)
 
@@ -151,11 +156,11 @@ def test_segments_are_the_tables_in_pieces(name, start, length):
 
 
 def test_only_those_that_stay_the_same_have_segments():
-    assert {name for name in IDS if hasattr(adversaries.make(name, MDP), "segments")} == {"fixed", "switching"}
+    assert {name for name in IDS if hasattr(made(name), "segments")} == {"fixed", "switching"}
 
 
 def test_only_iid_losses_have_a_mean_table():
-    assert {n for n in IDS if adversaries.make(n, MDP).mean_table is not None} == {"bernoulli", "fixed"}
+    assert {n for n in IDS if made(n).mean_table is not None} == {"bernoulli", "fixed"}
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "fixed"])

@@ -14,7 +14,7 @@ from aggbandit.errors import InvalidInputError, UnknownNameError
 from aggbandit.mdp import TabularMDP, _seeded, instances
 from aggbandit.mdp.instances import chain, dialogue, grid, registry
 
-IDS = ["chain", "dialogue", "grid", "hand-worked", "layered", "random"]
+IDS = ["chain", "dialogue", "grid", "hand-worked", "layered", "lower-bound", "multitask", "random"]
 
 
 def test_names():
