@@ -12,7 +12,9 @@ from aggbandit.simulation.engines.plain import PlainEngine
 from naive import philox
 from naive import po_known as naive
 
-ENGINES = [engines.SoloEngine]
+DENSE = [engines.SoloEngine, engines.LanesEngine]
+SPARSE = [engines.SparseSoloEngine, engines.SparseLanesEngine]
+ENGINES = DENSE + SPARSE  # the sparse ones play dense models, too
 
 
 def dense_model(seed, H, S, A, initial=False, stationary=False):
@@ -82,17 +84,18 @@ def simulate(mdp, tables, rows, seed, replica, eta, gamma, bonus_scale=1.0):
     return policy, costs
 
 
-@pytest.mark.parametrize("cls", ENGINES)
-@pytest.mark.parametrize(
-    "mdp",
-    [
-        dense_model(0, 3, 4, 2),
-        dense_model(1, 4, 3, 3, initial=True, stationary=True),
-        sparse_model(2, 4, 5, 2, initial=True),
-    ],
-    ids=["dense", "stationary", "sparse"],
-)
-def test_engines_follow_a_naive_simulation(cls, mdp):
+MODELS = {
+    "dense": dense_model(0, 3, 4, 2),
+    "stationary": dense_model(1, 4, 3, 3, initial=True, stationary=True),
+    "sparse": sparse_model(2, 4, 5, 2, initial=True),
+    "stationary-sparse": sparse_model(3, 4, 5, 3, stationary=True),
+}
+PAIRS = [(cls, name) for name in MODELS for cls in (SPARSE if "sparse" in name else ENGINES)]
+
+
+@pytest.mark.parametrize("cls, name", PAIRS)
+def test_engines_follow_a_naive_simulation(cls, name):
+    mdp = MODELS[name]
     K = 200
     tables, rows = losses(3, K, mdp.H, mdp.S, mdp.A)
     mean = tables.mean(axis=0)
@@ -106,15 +109,22 @@ def test_engines_follow_a_naive_simulation(cls, mdp):
     assert engine.pseudo_cost().shape == (2,)
 
 
+# rows of several products, several blocks of states, an odd number of everything, one of everything
+SHAPES = [(5, 6, 3), (3, 37, 5), (2, 5, 33), (4, 31, 1), (1, 3, 2), (3, 1, 2), (1, 1, 1)]
+
+
 @pytest.mark.parametrize("cls", ENGINES)
-@pytest.mark.parametrize("model", [dense_model, sparse_model])
-def test_engines_give_the_bits_of_the_learner_in_the_plain_loop(cls, model):
-    mdp = model(4, 5, 6, 3)
-    K = 120
-    tables, rows = losses(4, K, 5, 6, 3)
-    pair = [engine_of(c, mdp, K, replicas=3) for c in (cls, PlainEngine)]
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("arguments", [{}, {"step_size": 30.0, "exploration": 1e-2}], ids=["paper", "underflowing"])
+def test_engines_give_the_bits_of_the_learner_in_the_plain_loop(cls, shape, arguments):
+    mdp = dense_model(4, *shape)
+    if cls in SPARSE and mdp.S > 3:
+        mdp = sparse_model(4, *shape)
+    K = 40
+    tables, rows = losses(4, K, *shape)
+    pair = [engine_of(c, mdp, K, replicas=3, **arguments) for c in (cls, PlainEngine)]
     for engine in pair:
-        for block in cut(tables, rows, []):
+        for block in cut(tables, rows, [7]):
             engine.play(block)
     np.testing.assert_array_equal(pair[0].policies(), pair[1].policies())
     np.testing.assert_allclose(pair[0].cost(), pair[1].cost(), rtol=1e-13)
@@ -143,19 +153,50 @@ def test_no_cut_and_no_restart_changes_a_bit(cls, arguments):
         assert whole.state()["tiny"].size > 0  # the logarithms were saved as well
 
 
+@pytest.mark.parametrize("sparse, dense", list(zip(SPARSE, DENSE, strict=True)))
+def test_sparse_engines_give_the_bits_of_the_dense_ones(sparse, dense):
+    """The terms that are left out are zeros."""
+    mdp = ab.instances.make("random", states=9, actions=2, horizon=5, sparsity=3, seed=1)
+    K = 100
+    tables, rows = losses(9, K, 5, 9, 2)
+    pair = [engine_of(cls, mdp, K, replicas=2) for cls in (sparse, dense)]
+    for engine in pair:
+        for block in cut(tables, rows, [], tables[0]):
+            engine.play(block)
+    np.testing.assert_array_equal(pair[0].policies(), pair[1].policies())
+    np.testing.assert_array_equal(pair[0].cost(), pair[1].cost())
+    np.testing.assert_array_equal(pair[0].pseudo_cost(), pair[1].pseudo_cost())
+
+
+@pytest.mark.parametrize("cls", ENGINES)
+def test_any_engine_continues_what_another_began(cls):
+    mdp = dense_model(10, 3, 4, 2)
+    K = 60
+    tables, rows = losses(10, K, 3, 4, 2)
+    first, second = cut(tables, rows, [30])
+    began = engine_of(engines.SoloEngine, mdp, K, replicas=2, step_size=30.0)
+    began.play(first)
+    goes_on = engine_of(cls, mdp, K, replicas=2, step_size=30.0)
+    goes_on.restore(began.state())
+    for engine in (began, goes_on):
+        engine.play(second)
+    np.testing.assert_array_equal(began.policies(), goes_on.policies())
+    np.testing.assert_array_equal(began.cost(), goes_on.cost())
+
+
 @pytest.mark.parametrize("cls", ENGINES)
 def test_a_replica_does_not_see_its_neighbours(cls):
     mdp = dense_model(6, 3, 4, 3)
     K = 150
     tables, rows = losses(6, K, 3, 4, 3)
-    together = engine_of(cls, mdp, K, replicas=11)
-    alone = engine_of(cls, mdp, K, first=9, replicas=1)
+    together = engine_of(cls, mdp, K, replicas=35)
+    alone = engine_of(cls, mdp, K, first=33, replicas=1)
     for engine in (together, alone):
         for block in cut(tables, rows, []):
             engine.play(block)
-    np.testing.assert_array_equal(together.policies()[9], alone.policies()[0])
-    assert together.cost()[9] == alone.cost()[0]
-    assert not np.array_equal(together.policies()[9], together.policies()[8])
+    np.testing.assert_array_equal(together.policies()[33], alone.policies()[0])
+    assert together.cost()[33] == alone.cost()[0]
+    assert not np.array_equal(together.policies()[33], together.policies()[32])
 
 
 @pytest.mark.parametrize("cls", ENGINES)

@@ -11,10 +11,14 @@ code that does the same operations in the same order gives the same bits, on any
 import operator
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-LANES = 8
+# Two registers a vector, and as many rows of a product as the registers hold with their factors.
+_FEATURES = get_host_cpu_features()
+LANES, ROWS = (16, 14) if _FEATURES.get("avx512f") else (8, 6)
 
 _DOUBLE = ir.DoubleType()
 _INT64 = ir.IntType(64)
@@ -27,27 +31,13 @@ class LanesType(types.Type):
         super().__init__(name=f"lanes_{LANES}")
 
 
-class IntLanesType(types.Type):
-    """LANES signed 64-bit integers."""
-
-    def __init__(self):
-        super().__init__(name=f"int_lanes_{LANES}")
-
-
 LANES_T = LanesType()
-INT_LANES_T = IntLanesType()
 
 
 @register_model(LanesType)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
         super().__init__(dmm, fe_type, ir.VectorType(_DOUBLE, LANES))
-
-
-@register_model(IntLanesType)
-class _IntLanesModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, ir.VectorType(_INT64, LANES))
 
 
 def _of_floats(*given):
@@ -77,6 +67,15 @@ def _operands(context, builder, signature, arguments):
     return found
 
 
+def _call(builder, name, operands):
+    """An LLVM intrinsic on doubles, or the same on vectors of them."""
+    kind = operands[0].type
+    suffix = f"v{LANES}f64" if isinstance(kind, ir.VectorType) else "f64"
+    function_type = ir.FunctionType(kind, [kind] * len(operands))
+    function = cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.{suffix}")
+    return builder.call(function, operands)
+
+
 @intrinsic
 def fma(typingctx, a, b, c):
     """a b + c, rounded once."""
@@ -85,7 +84,7 @@ def fma(typingctx, a, b, c):
         return None
 
     def codegen(context, builder, signature, arguments):
-        return builder.fma(*_operands(context, builder, signature, arguments))
+        return _call(builder, "fma", _operands(context, builder, signature, arguments))
 
     return common(a, b, c), codegen
 
@@ -199,3 +198,199 @@ def exp_bounded(x):
     q = fma(q, r, 0.5000000000000011)
     q = fma(q, r, 1.0)
     return add_exponent(fma(q, r, 1.0), shifted)
+
+
+def _vector_pointer(context, builder, array_type, array, offset):
+    """A pointer to LANES doubles of a contiguous array from element `offset` on."""
+    return builder.bitcast(
+        _element_pointer(context, builder, array_type, array, offset), ir.VectorType(_DOUBLE, LANES).as_pointer()
+    )
+
+
+def _element_pointer(context, builder, array_type, array, offset):
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [offset])
+
+
+def _is_flat(array):
+    """Element i of `array.reshape(-1)` is i doubles after the first."""
+    return isinstance(array, types.Array) and array.dtype == types.float64 and array.layout == "C"
+
+
+@intrinsic
+def load(typingctx, array, offset):
+    """The LANES doubles from element `offset` of a contiguous array (as if it had one axis) on."""
+    if not (_is_flat(array) and isinstance(offset, types.Integer)):
+        return None
+
+    def codegen(context, builder, signature, arguments):
+        return builder.load(_vector_pointer(context, builder, signature.args[0], *arguments), align=8)
+
+    return LANES_T(array, types.int64), codegen
+
+
+@intrinsic
+def store(typingctx, array, offset, lanes):
+    """Write LANES doubles from element `offset` of a contiguous array on."""
+    if not (_is_flat(array) and isinstance(offset, types.Integer) and isinstance(lanes, LanesType)):
+        return None
+
+    def codegen(context, builder, signature, arguments):
+        builder.store(arguments[2], _vector_pointer(context, builder, signature.args[0], *arguments[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, lanes), codegen
+
+
+@intrinsic
+def spread(typingctx, x):
+    """A vector with x in every lane."""
+
+    def codegen(context, builder, signature, arguments):
+        return _spread(builder, arguments[0])
+
+    return LANES_T(types.float64), codegen
+
+
+@intrinsic
+def where_equal(typingctx, a, b, x, y):
+    """x where a == b, else y."""
+    if _of_floats(a, b, x, y) is None:
+        return None
+
+    def codegen(context, builder, signature, arguments):
+        p, q, x, y = _operands(context, builder, signature, arguments)
+        return builder.select(builder.fcmp_ordered("==", p, q), x, y)
+
+    return LANES_T(a, b, x, y), codegen
+
+
+@intrinsic
+def absolute(typingctx, x):
+    """|x|"""
+    common = _of_floats(x)
+
+    def codegen(context, builder, signature, arguments):
+        return _call(builder, "fabs", arguments)
+
+    return common(x), codegen
+
+
+@intrinsic
+def beyond(typingctx, greatest, limit, least, bound):
+    """A bit for each lane that is not greatest <= limit and least >= bound; a NaN counts as beyond."""
+
+    def codegen(context, builder, signature, arguments):
+        operands = []
+        for given, value in zip(signature.args, arguments, strict=True):
+            operands.append(value if isinstance(given, LanesType) else _spread(builder, value))
+        within = builder.and_(
+            builder.fcmp_ordered("<=", operands[0], operands[1]), builder.fcmp_ordered(">=", operands[2], operands[3])
+        )
+        bits = builder.bitcast(builder.not_(within), ir.IntType(LANES))
+        return builder.zext(bits, _INT64) if LANES < 64 else bits
+
+    return types.int64(greatest, types.float64, least, types.float64), codegen
+
+
+@intrinsic
+def is_zero(typingctx, x):
+    """Whether every lane is 0."""
+
+    def codegen(context, builder, signature, arguments):
+        zeros = ir.Constant(ir.VectorType(_DOUBLE, LANES), [0.0] * LANES)
+        bits = builder.bitcast(builder.fcmp_unordered("!=", arguments[0], zeros), ir.IntType(LANES))
+        return builder.icmp_unsigned("==", bits, ir.Constant(ir.IntType(LANES), 0))
+
+    return types.boolean(x), codegen
+
+
+@intrinsic
+def count_at_most(typingctx, array, offset, groups, u):
+    """How many of the 8 `groups` entries of a contiguous array from element `offset` on are <= u."""
+    if not _is_flat(array):
+        return None
+    wide = ir.VectorType(_DOUBLE, 8)
+
+    def codegen(context, builder, signature, arguments):
+        first = _element_pointer(context, builder, signature.args[0], *arguments[:2])
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
+        one = builder.insert_element(ir.Constant(wide, ir.Undefined), arguments[3], ir.Constant(ir.IntType(32), 0))
+        limit = builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), zeros)
+        before = builder.block
+        loop = builder.append_basic_block("count")
+        after = builder.append_basic_block("counted")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        i = builder.phi(_INT64)
+        count = builder.phi(_INT64)
+        pointer = builder.gep(first, [builder.mul(i, ir.Constant(_INT64, 8))])
+        values = builder.load(builder.bitcast(pointer, wide.as_pointer()), align=8)
+        bits = builder.bitcast(builder.fcmp_ordered("<=", values, limit), ir.IntType(8))
+        found = builder.zext(builder.ctpop(bits), _INT64)
+        counted = builder.add(count, found)
+        following = builder.add(i, ir.Constant(_INT64, 1))
+        for phi, value in ((i, following), (count, counted)):
+            phi.add_incoming(ir.Constant(_INT64, 0), before)
+            phi.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_signed("<", following, arguments[2]), loop, after)
+        builder.position_at_end(after)
+        return counted
+
+    return types.int64(array, types.int64, types.int64, types.float64), codegen
+
+
+@intrinsic
+def multiply(typingctx, matrix, m_offset, m_stride, lanes, l_offset, depth, out, o_offset, rows, add):
+    """out[i] = Σ_k matrix[k, i] lanes[k], k = 0 ... depth - 1 in this order, for `rows` <= ROWS vectors out[i].
+
+    matrix[k, i] is element m_offset + k m_stride + i of its array; vector k of `lanes` and `out` is LANES doubles from
+    offset + k LANES on.  With `add` the sums start at out[i] instead of 0.  All sums are kept in registers: one loop
+    over k is emitted for each possible number of rows.
+    """
+    if not (_is_flat(matrix) and _is_flat(lanes) and _is_flat(out)):
+        return None
+    vector = ir.VectorType(_DOUBLE, LANES)
+    zero = ir.Constant(vector, [0.0] * LANES)
+
+    def codegen(context, builder, signature, arguments):
+        _, _, m_stride, _, _, depth, _, _, rows, add = arguments
+        m_first = _element_pointer(context, builder, signature.args[0], *arguments[0:2])
+        l_first = _vector_pointer(context, builder, signature.args[3], *arguments[3:5])
+        o_first = _vector_pointer(context, builder, signature.args[6], *arguments[6:8])
+        after = builder.append_basic_block("multiplied")
+        choice = builder.switch(rows, after)
+        for n in range(1, ROWS + 1):
+            entry = builder.append_basic_block(f"rows_{n}")
+            loop = builder.append_basic_block(f"rows_{n}_loop")
+            done = builder.append_basic_block(f"rows_{n}_done")
+            choice.add_case(ir.Constant(_INT64, n), entry)
+            builder.position_at_end(entry)
+            places = [builder.gep(o_first, [ir.Constant(_INT64, i)]) for i in range(n)]
+            starts = [builder.select(add, builder.load(place, align=8), zero) for place in places]
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            k = builder.phi(_INT64)
+            row = builder.phi(m_first.type)
+            sums = [builder.phi(vector) for _ in range(n)]
+            other = builder.load(builder.gep(l_first, [k]), align=8)
+            following = builder.add(k, ir.Constant(_INT64, 1))
+            row_following = builder.gep(row, [m_stride])
+            k.add_incoming(ir.Constant(_INT64, 0), entry)
+            k.add_incoming(following, loop)
+            row.add_incoming(m_first, entry)
+            row.add_incoming(row_following, loop)
+            for i in range(n):
+                factor = _spread(builder, builder.load(builder.gep(row, [ir.Constant(_INT64, i)])))
+                sums[i].add_incoming(starts[i], entry)
+                sums[i].add_incoming(_call(builder, "fma", [factor, other, sums[i]]), loop)
+            builder.cbranch(builder.icmp_signed("<", following, depth), loop, done)
+            builder.position_at_end(done)
+            for i in range(n):
+                builder.store(sums[i].incomings[1][0], places[i], align=8)
+            builder.branch(after)
+        builder.position_at_end(after)
+        return context.get_dummy_value()
+
+    i = types.int64
+    return types.void(matrix, i, i, lanes, i, i, out, i, i, types.boolean), codegen

@@ -5,10 +5,11 @@ saved by one is continued by any other.
 """
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from aggbandit._arrays import FloatArray, IntArray
+from aggbandit._arrays import FloatArray, IntArray, frozen
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import Learner, Problem
 from aggbandit.learners.po_known import PolicyOptimizationKnown
@@ -16,6 +17,11 @@ from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.base import Engine, LossBlock
 
 TINY = 2.0**-900  # as in kernels.po_known: below it a probability's logarithm counts
+CACHED_BYTES = 2**19  # transitions so small stay in a core's own cache: packs are then played one after the other,
+MOST_PACKS = 8  # otherwise so many share each reading of the transitions; two engines at least, for two threads
+FEWEST_LANES = 3  # replicas; fewer are faster one by one
+SPARSE_BELOW = 0.25  # with a smaller share of nonzeros the sparse kernels are faster
+WASTE_BYTES = 2**29  # of policies of replicas that only fill up a pack
 
 
 class PoKnownEngine(Engine):
@@ -45,7 +51,7 @@ class PoKnownEngine(Engine):
         self._has_mean = block.mean_hsa is not None
         if block.mean_hsa is None:
             return np.empty((0, *self.problem.shape))
-        return np.ascontiguousarray(block.mean_hsa, dtype=np.float64)[None]
+        return np.array(block.mean_hsa, dtype=np.float64)[None]
 
     def cost(self) -> FloatArray:
         total: FloatArray = self._costs.sum(axis=1)
@@ -85,7 +91,7 @@ class PoKnownEngine(Engine):
 
 
 class SoloEngine(PoKnownEngine):
-    """One replica after the other; dense or sparse dynamics."""
+    """One replica after the other, dense dynamics."""
 
     def __init__(
         self,
@@ -100,7 +106,7 @@ class SoloEngine(PoKnownEngine):
         super().__init__(mdp, problem, learner, seed, first_replica, replicas, evaluate_every)
         H, S, A = problem.shape
         self._policies = np.full((replicas, H, S, A), 1.0 / A)
-        self._log_policies = np.zeros((replicas, H, S, A))
+        self._log_policies = np.zeros((replicas, H, S, A))  # takes no memory until a probability falls below TINY
         self._scratch = (
             np.empty((H, S)),
             np.empty(S),
@@ -111,14 +117,17 @@ class SoloEngine(PoKnownEngine):
             np.empty(H, np.int64),
         )
 
-    def play(self, block: LossBlock) -> None:
+    def _kernel(self) -> tuple[Any, tuple[Any, ...]]:
+        """The block kernel, and the dynamics as it takes them."""
         from aggbandit.kernels import po_known_solo as kernel
 
-        mdp = self.mdp
-        play: Any = kernel.play_sparse if mdp.is_sparse else kernel.play_dense
-        dynamics = (mdp.next_states, mdp.probabilities) if mdp.is_sparse else (mdp.stored,)
-        world = *dynamics, mdp.cumulative, mdp.initial, mdp.initial_cumulative
-        losses = block.tables_mhsa, block.row_n, self._means(block), block.first
+        return kernel.play_dense, (self.mdp.stored, self.mdp.cumulative)
+
+    def play(self, block: LossBlock) -> None:
+        play, dynamics = self._kernel()
+        world = *dynamics, self.mdp.initial, self.mdp.initial_cumulative
+        tables = _writable(block.tables_mhsa)
+        losses = tables, block.row_n, self._means(block), block.first
         for r in range(self.replicas):
             play(
                 *world, *losses, self.first_replica + r, np.uint64(self.seed), *self._numbers, self._policies[r],
@@ -135,6 +144,172 @@ class SoloEngine(PoKnownEngine):
         self._policies, self._log_policies = policies, log_policies
 
 
+class SparseSoloEngine(SoloEngine):
+    """One replica after the other, dynamics with few successors."""
+
+    def _kernel(self) -> tuple[Any, tuple[Any, ...]]:
+        from aggbandit.kernels import po_known_solo as kernel
+
+        return kernel.play_sparse, sparse_form(self.mdp)
+
+
+class LanesEngine(PoKnownEngine):
+    """All replicas in lockstep, packed into vectors, dense dynamics.
+
+    The last pack is filled up with replicas that nobody asked for; no replica sees another.
+    """
+
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        problem: Problem,
+        learner: Learner[Any],
+        seed: int,
+        first_replica: int,
+        replicas: int,
+        evaluate_every: int = 1,
+    ) -> None:
+        from aggbandit.kernels import po_known_lanes as kernel
+        from aggbandit.kernels.simd import LANES
+
+        super().__init__(mdp, problem, learner, seed, first_replica, replicas, evaluate_every)
+        H, S, A = problem.shape
+        self._lanes: int = LANES
+        self._packs = -(-replicas // LANES)
+        self._sizes = kernel.Sizes(self._packs, H, S, A, 1 if mdp.is_stationary else H)
+        self._policy = kernel.aligned(self._packs * H * S * A * LANES)
+        self._policy[:] = 1.0 / A
+        self._log_policy = np.zeros(self._policy.size)  # takes no memory until a probability falls below TINY
+        self._scratch = kernel.scratch(self._sizes)
+
+    def _kernel(self) -> tuple[Any, Any]:
+        """The block kernel, and the world as it takes it."""
+        from aggbandit.kernels import po_known_lanes as kernel
+
+        return kernel.play, dense_world(self.mdp)
+
+    def play(self, block: LossBlock) -> None:
+        from aggbandit.kernels import po_known_lanes as kernel
+
+        play, world = self._kernel()
+        losses = kernel.Losses(_writable(block.tables_mhsa).reshape(-1), block.row_n, self._means(block).reshape(-1))
+        costs, pseudo_costs = self._to_lanes(self._costs), self._to_lanes(self._pseudo_costs)
+        play(
+            self._sizes, world, losses, kernel.Numbers(*self._numbers), block.first, self.first_replica,
+            np.uint64(self.seed), kernel.Replicas(self._policy, self._log_policy, costs, pseudo_costs), self._scratch,
+        )  # fmt: skip
+        self._costs, self._pseudo_costs = self._from_lanes(costs, 2), self._from_lanes(pseudo_costs, 2)
+
+    def policies(self) -> FloatArray:
+        return self._from_lanes(self._policy, *self.problem.shape)
+
+    def log_policies(self) -> FloatArray:
+        return self._from_lanes(self._log_policy, *self.problem.shape)
+
+    def set_policies(self, policies: FloatArray, log_policies: FloatArray) -> None:
+        self._policy[:] = self._to_lanes(policies, 1.0 / self.problem.A)
+        self._log_policy[:] = self._to_lanes(log_policies)
+
+    def _to_lanes(self, of_replicas: FloatArray, padding: float = 0.0) -> FloatArray:
+        """(replicas, ...) as the one axis of (packs, ..., lanes)."""
+        full = np.full((self._packs * self._lanes, *of_replicas.shape[1:]), padding)
+        full[: self.replicas] = of_replicas
+        split = full.reshape(self._packs, self._lanes, *of_replicas.shape[1:])
+        return np.ascontiguousarray(np.moveaxis(split, 1, -1)).reshape(-1)
+
+    def _from_lanes(self, in_lanes: FloatArray, *shape: int) -> FloatArray:
+        """(replicas, *shape), a copy."""
+        split = np.moveaxis(in_lanes.reshape(self._packs, *shape, self._lanes), -1, 1)
+        return split.reshape(self._packs * self._lanes, *shape)[: self.replicas].copy()
+
+
+class SparseLanesEngine(LanesEngine):
+    """All replicas in lockstep, packed into vectors, dynamics with few successors."""
+
+    def _kernel(self) -> tuple[Any, Any]:
+        from aggbandit.kernels import po_known_sparse as kernel
+
+        return kernel.play, sparse_world(self.mdp)
+
+
+_Made = WeakKeyDictionary[TabularMDP, Any]
+_DENSE_WORLDS: _Made = WeakKeyDictionary()
+_SPARSE_WORLDS: _Made = WeakKeyDictionary()
+_SPARSE_FORMS: _Made = WeakKeyDictionary()
+
+
+def dense_world(mdp: TabularMDP) -> Any:
+    """The dynamics as `kernels.po_known_lanes` takes them, made once for all engines."""
+    from aggbandit.kernels import po_known_lanes as kernel
+
+    if mdp not in _DENSE_WORLDS:
+        _DENSE_WORLDS[mdp] = kernel.World(
+            forward=mdp.stored.reshape(-1),
+            backward=kernel.arranged(mdp.stored).reshape(-1),
+            cumulative=kernel.padded(mdp.cumulative).reshape(-1),
+            successors=np.empty(0, np.int64),
+            initial=mdp.initial,
+            initial_cumulative=kernel.padded(mdp.initial_cumulative),
+        )
+    return _DENSE_WORLDS[mdp]
+
+
+def sparse_world(mdp: TabularMDP) -> Any:
+    """The dynamics as `kernels.po_known_sparse` takes them, made once for all engines."""
+    from aggbandit.kernels import po_known_lanes, po_known_sparse
+
+    if mdp not in _SPARSE_WORLDS:
+        successors, probabilities, cumulative = sparse_form(mdp)
+        _SPARSE_WORLDS[mdp] = po_known_sparse.World(
+            successors=successors.reshape(-1),
+            probabilities=probabilities.reshape(-1),
+            cumulative=po_known_lanes.padded(cumulative).reshape(-1),
+            initial=mdp.initial,
+            initial_cumulative=po_known_lanes.padded(mdp.initial_cumulative),
+        )
+    return _SPARSE_WORLDS[mdp]
+
+
+def sparse_form(mdp: TabularMDP) -> tuple[IntArray, FloatArray, FloatArray]:
+    """(successors, probabilities, cumulative), each (T, S, A, n), of any model; made once where it is dense."""
+    if mdp.is_sparse:
+        return mdp.next_states, mdp.probabilities, mdp.cumulative
+    if mdp not in _SPARSE_FORMS:
+        from aggbandit.kernels.po_known_sparse import successors_of
+
+        successors, probabilities = successors_of(mdp.stored)
+        # accumulated: a filling entry may stand for a state before the last possible one
+        cumulative = np.maximum.accumulate(np.take_along_axis(mdp.cumulative, successors, axis=-1), axis=-1)
+        form = successors, probabilities, cumulative
+        _SPARSE_FORMS[mdp] = tuple(frozen(array) for array in form)
+    made: tuple[IntArray, FloatArray, FloatArray] = _SPARSE_FORMS[mdp]
+    return made
+
+
+def _writable(array: FloatArray) -> FloatArray:
+    """`array`, copied if it is read-only: for Numba that is another type, and it would compile once more."""
+    return array if array.flags.writeable else array.copy()
+
+
+def _successors(mdp: TabularMDP) -> int:
+    """The most successors that any (h, s, a) has."""
+    if mdp.is_sparse:
+        return int(mdp.next_states.shape[-1])
+    return int(np.count_nonzero(mdp.stored, axis=-1).max())
+
+
 def choose(mdp: TabularMDP, problem: Problem, learner: Learner[Any], replicas: int) -> tuple[type[Engine], int]:
     """The engine for these sizes, and how many replicas one of them plays."""
-    return SoloEngine, 1
+    from aggbandit.kernels.simd import LANES
+
+    H, S, A = problem.shape
+    sparse = _successors(mdp) < SPARSE_BELOW * S or mdp.is_sparse
+    packs = -(-replicas // LANES)
+    wasted = 8 * H * S * A * (packs * LANES - replicas)
+    if replicas < FEWEST_LANES or wasted > WASTE_BYTES:
+        return (SparseSoloEngine if sparse else SoloEngine), 1
+    if sparse:
+        return SparseLanesEngine, LANES
+    if 16 * mdp.stored.size <= CACHED_BYTES:
+        return LanesEngine, LANES
+    return LanesEngine, LANES * min(MOST_PACKS, -(-packs // 2))
