@@ -227,26 +227,39 @@ def powers(low: float, high: float) -> list[float]:
 def _finished(chart: Any, curves: Sequence[Curves], height: int) -> dict[str, Any]:
     import altair as alt
 
-    text = {"labelColor": "currentColor", "titleColor": "currentColor"}
     spec: dict[str, Any] = (
         chart.add_params(alt.param(name="shown", value=keys(curves)))
         .properties(width="container", height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding"))
-        .configure(background="transparent", font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(
-            **text,
-            labelFontSize=13,
-            titleFontSize=13,
-            titleFontWeight="normal",
-            titlePadding=8,
-            gridColor="currentColor",
-            gridOpacity=0.13,
-            domainColor="currentColor",
-            domainOpacity=0.5,
-            tickColor="currentColor",
-            tickOpacity=0.5,
-        )
-        .configure_text(fontSize=13)
         .to_dict()
     )
+    del spec["config"]  # Altair's own; `config()` holds for all charts of a page
     return spec
+
+
+def config() -> dict[str, Any]:
+    """How every chart looks: ink in the text's colour, faint grid, nothing behind."""
+    import altair as alt
+
+    axis = alt.AxisConfig(
+        labelColor="currentColor",
+        titleColor="currentColor",
+        labelFontSize=13,
+        titleFontSize=13,
+        titleFontWeight="normal",
+        titlePadding=8,
+        gridColor="currentColor",
+        gridOpacity=0.13,
+        domainColor="currentColor",
+        domainOpacity=0.5,
+        tickColor="currentColor",
+        tickOpacity=0.5,
+    )
+    made = alt.Config(
+        axis=axis,
+        background="transparent",
+        font=FONT,
+        text=alt.MarkConfig(fontSize=13),
+        view=alt.ViewConfig(stroke=None),
+    )
+    found: dict[str, Any] = made.to_dict()
+    return found

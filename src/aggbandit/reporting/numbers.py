@@ -21,7 +21,8 @@ def decimals(value: float, significant: int) -> int:
     """How many decimals show this many significant digits of `value`."""
     if value == 0 or not math.isfinite(value):
         return 0
-    return max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    exponent = int(f"{value:.{significant - 1}e}".partition("e")[2])  # after rounding: 9.996 is 10.00
+    return max(0, significant - 1 - exponent)
 
 
 def plain(value: float, significant: int = 4) -> str:

@@ -1,13 +1,13 @@
 (() => {
   "use strict";
-  const sections = JSON.parse(document.getElementById("sections").textContent);
-  const text = (value, decimals = 0) =>
+  const { config, sections } = JSON.parse(document.getElementById("data").textContent);
+  const text = (value, digits = 0) =>
     value
-      .toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+      .toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
       .replaceAll(",", "\u202f")
       .replace("-", "\u2212");
   const decimals = (value, significant) =>
-    value === 0 ? 0 : Math.min(20, Math.max(0, significant - 1 - Math.floor(Math.log10(Math.abs(value)))));
+    value === 0 ? 0 : Math.max(0, significant - 1 - Number(value.toExponential(significant - 1).split("e")[1]));
   // As many decimals as two digits of the band ask for, like the tables.
   const told = (mean, half, unit = "") => {
     if (half === null || !(half > 1e-9 * Math.abs(mean))) {
@@ -43,7 +43,7 @@
     });
 
   const ERRORS = 1; // Vega's level: with all curves hidden a chart has no extent, which it would warn of
-  const options = { actions: false, renderer: "svg", logLevel: ERRORS, tooltip: { theme: "aggbandit" } };
+  const options = { config, actions: false, renderer: "svg", logLevel: ERRORS, tooltip: { theme: "aggbandit" } };
   const jobs = [];
   sections.forEach((section, index) => {
     const host = document.getElementById("section-" + index);

@@ -24,7 +24,7 @@ DARK_BACKGROUND = "#14171c"
 
 REFERENCE = Style("#6f6f6f", "#7e858d", (2, 3))
 STYLES = (
-    Style("#12355b", "#8fd0ff", (1, 0)),
+    Style("#12355b", "#7cc4fb", (1, 0)),
     Style("#a3123a", "#ff6f8e", (7, 3)),
     Style("#d97706", "#ffe08a", (7, 3, 2, 3)),
     Style("#00806a", "#35c7a8", (4, 2)),

@@ -1,0 +1,140 @@
+"""The page in a real browser: it draws, it is silent, it asks nobody for anything, and the legend works."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aggbandit.reporting.page import report_page
+from chromium import Chromium
+
+REQUIRED = "AGGBANDIT_BROWSER_REQUIRED"  # set where a browser must be there, as in .ci/run
+INSTALL = "the browser tests need a 'chromium' on PATH; on Debian or Ubuntu: apt-get install chromium"
+DRAWN = "document.body.dataset.drawn === 'true'"
+CHARTS = ("linear", "loglog", "root", "share")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    program = shutil.which("chromium")
+    if program is None:
+        if os.environ.get(REQUIRED) == "1":
+            pytest.fail(INSTALL)
+        pytest.skip(INSTALL)
+    opened = Chromium(program, tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def page(browser, three, tmp_path):
+    """The page of three curves, opened from a file and drawn."""
+    path = tmp_path / "report.html"
+    path.write_text(report_page(three), encoding="utf-8")
+    browser.appear()
+    browser.open(path.as_uri())
+    browser.wait_for(DRAWN)
+    yield browser
+    assert browser.complaints == []
+    assert [address for address in browser.requests if not address.startswith("data:")] == [path.as_uri()]
+
+
+def test_every_chart_draws_every_curve_with_its_band(page):
+    for view in CHARTS:
+        assert page.ask(curves_of(view)) == 3, view
+        assert page.ask(f"document.querySelectorAll('[data-view={view}] svg .mark-area path').length") == 3, view
+    assert page.ask("document.querySelectorAll('[data-view=time] svg .mark-symbol path').length") == 3
+    heights = page.ask("[...document.querySelectorAll('.chart svg')].map((svg) => svg.getBoundingClientRect().height)")
+    assert len(heights) == 5
+    assert min(heights) > 100
+
+
+def curves_of(view):
+    """Paths of the curves themselves: the ones that are not all of one colour, as fitted lines are."""
+    return (
+        f"[...document.querySelectorAll('[data-view={view}] svg .mark-line path')]"
+        ".filter((path) => path.getAttribute('stroke').startsWith('var(')).length"
+    )
+
+
+def test_a_click_on_the_legend_hides_a_curve_and_another_shows_it(page):
+    labels = "[data-view=linear] svg .role-axis-label text"
+    top = f"[...document.querySelectorAll('{labels}')].map((label) => label.textContent).join()"
+    before = page.ask(top)
+    page.ask("document.querySelector('.legend button[data-key=c0]').click()")
+    page.wait_for(DRAWN)
+    for view in CHARTS:
+        assert page.ask(curves_of(view)) == 2, view
+    assert page.ask("document.querySelectorAll('[data-view=time] svg .mark-symbol path').length") == 2
+    assert page.ask("document.querySelector('.legend button[data-key=c0]').getAttribute('aria-pressed')") == "false"
+    assert page.ask(top) != before  # the axis makes use of the room
+    page.ask("document.querySelector('.legend button[data-key=c0]').click()")
+    page.wait_for(DRAWN)
+    assert page.ask(curves_of("linear")) == 3
+
+
+def test_all_curves_may_be_hidden(page):
+    page.ask("document.querySelectorAll('.legend button').forEach((button) => button.click())")
+    page.wait_for(DRAWN)
+    for view in CHARTS:
+        assert page.ask(curves_of(view)) == 0
+
+
+def test_hovering_tells_the_values(page):
+    box = page.ask("document.querySelector('[data-view=linear] svg').getBoundingClientRect().toJSON()")
+    page.move_to(box["x"] + 0.7 * box["width"], box["y"] + 0.6 * box["height"])
+    page.wait_for("document.querySelector('#vg-tooltip-element.visible') !== null")
+    told = page.ask("document.querySelector('#vg-tooltip-element').textContent")
+    assert re.search(r"learnerpo-(un)?known", told)
+    assert re.search(r"seesaggregate, dynamics (un)?known", told)
+    assert re.search(r"episodes\d", told)
+    assert re.search(r"regret[\d\u202f.]+ ± [\d.]+", told)
+    assert "%" in told
+    assert "undefined" not in told
+
+
+def test_colours_follow_the_scheme_and_paper_is_light(page):
+    ink = "getComputedStyle(document.querySelector('[data-view=linear] svg .role-axis-title text')).fill"
+    curve = "getComputedStyle(document.querySelector('[data-view=linear] svg .mark-line path')).stroke"
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = [page.ask(what) for what in (ink, curve, ground)]
+    page.appear(dark=True)
+    dark = [page.ask(what) for what in (ink, curve, ground)]
+    page.appear(dark=True, printed=True)
+    paper = [page.ask(what) for what in (ink, curve, ground)]
+    assert brightness(light[2]) > 200 > 100 > brightness(light[0])
+    assert brightness(dark[2]) < 50 < 200 < brightness(dark[0])
+    assert light[1] != dark[1]
+    assert paper == ["rgb(0, 0, 0)", light[1], "rgb(255, 255, 255)"]
+
+
+def brightness(colour):
+    return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+
+
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_nothing_sticks_out_at_the_side(page, width):
+    page.appear(width=width)
+    assert page.ask("document.documentElement.scrollWidth") == width
+    page.wait_for(
+        "[...document.querySelectorAll('.chart svg')].every((svg) => svg.getBoundingClientRect().right <= innerWidth)"
+    )
+
+
+def test_the_watch_sees_requests_and_complaints(browser, tmp_path):
+    """What the tests above rely on is itself fed a page that does all it should not."""
+    other = tmp_path / "other.js"
+    other.write_text("console.log('said something'); missing();")
+    path = tmp_path / "bad.html"
+    path.write_text(f"<script src='{other.as_uri()}'></script>")
+    browser.open(path.as_uri())
+    assert browser.requests == [path.as_uri(), other.as_uri()]
+    assert "said something" in browser.complaints
+    assert any("missing is not defined" in one for one in browser.complaints)
+
+
+def test_continuous_integration_insists_on_the_browser():
+    script = Path(__file__).parents[2] / ".ci" / "run"
+    assert f"export {REQUIRED}=1" in script.read_text(encoding="utf-8")
