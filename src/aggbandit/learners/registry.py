@@ -7,6 +7,8 @@ TABLE = {
     "oful-trajectory": "aggbandit.learners.oful_trajectory:OfulTrajectory",
     "po-known": "aggbandit.learners.po_known:PolicyOptimizationKnown",
     "po-unknown": "aggbandit.learners.po_unknown:PolicyOptimizationUnknown",
+    "re-lsvi": "aggbandit.learners.re_lsvi:ReLsvi",
+    "repo": "aggbandit.learners.repo:Repo",
     "rs-ucbvi-ts": "aggbandit.learners.rs_ucbvi_ts:RsUcbviTs",
     "scrible": "aggbandit.learners.scrible:Scrible",
     "ts-trajectory": "aggbandit.learners.ts_trajectory:TsTrajectory",
