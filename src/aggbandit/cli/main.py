@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from aggbandit._version import __version__
+from aggbandit.cli import bench, plan, report, run, show
 from aggbandit.cli import list as list_command
-from aggbandit.cli import report, run, show
 from aggbandit.errors import AggbanditError
 
-COMMANDS = (run, list_command, show, report)
+COMMANDS = (run, list_command, show, report, plan, bench)
 WRONG_INPUT = 2
 STOPPED = 130  # what a shell reports for Ctrl-C
 READER_GONE = 141  # and for a closed pipe

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from aggbandit._arrays import FloatArray
+from aggbandit._arrays import FloatArray, frozen
 from aggbandit.adversaries.base import as_losses
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.base import LossBlock
@@ -22,7 +22,7 @@ class LossReader:
         self.episodes = episodes
         self._most_rows = max(1, BLOCK_BYTES // (8 * mdp.H * mdp.S * mdp.A))
         mean = getattr(self.source, "mean_table", None)
-        self.mean_hsa = None if mean is None else np.ascontiguousarray(mean, dtype=np.float64)
+        self.mean_hsa = None if mean is None else frozen(np.ascontiguousarray(mean, dtype=np.float64))
 
     def block(self, start: int, stop: int) -> LossBlock:
         """Episodes from `start` on, up to `stop` or as many as fit into memory."""
@@ -33,13 +33,14 @@ class LossReader:
                 break
             rows.extend(tables)
             counts.extend([count // len(tables)] * len(tables))
-        stacked = np.ascontiguousarray(np.stack(rows)) if len(rows) != 1 else np.ascontiguousarray(rows[0])[None]
+        stacked = np.stack(rows) if len(rows) != 1 else np.ascontiguousarray(rows[0])[None]
         row_n = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
-        return LossBlock(start, stacked, row_n, self.mean_hsa)
+        # always read-only: to compiled code that is another type, and each type is compiled anew
+        return LossBlock(start, frozen(stacked), row_n, self.mean_hsa)
 
     def empty(self) -> LossBlock:
         """A block of no episodes: playing it changes nothing, and compiles what playing needs."""
-        return LossBlock(0, np.empty((0, *self.shape)), np.empty(0, np.int64), self.mean_hsa)
+        return LossBlock(0, frozen(np.empty((0, *self.shape))), np.empty(0, np.int64), self.mean_hsa)
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, FloatArray]]:
         """(episodes, tables): each table stands for an equal share of the piece's episodes."""

@@ -101,7 +101,7 @@ def run(
     R = require_integer("replicas", replicas, low=1, high=MAX_REPLICAS)
     seed = require_integer("seed", seed, low=0, high=MAX_SEED)
     require_integer("evaluate_every", evaluate_every, low=1)
-    workers = _thread_count(threads)
+    workers = thread_count(threads)
     marks = checkpoint_episodes(checkpoints, K)
     chosen = as_learner(learner)
     problem = Problem.of(mdp, K, chosen.needs)
@@ -328,7 +328,7 @@ def checkpoint_episodes(checkpoints: Any, K: int) -> IntArray:
     return np.unique(np.append(given.astype(np.int64), K))
 
 
-def _thread_count(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
     if threads is not None:
         return require_integer("threads", threads, low=1)
     if hasattr(os, "sched_getaffinity"):

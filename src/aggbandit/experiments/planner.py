@@ -1,0 +1,188 @@
+"""How long a run will take and how much memory it will hold: a short trial on this machine, then arithmetic.
+
+A formula of cost would be a formula for one machine; a trial of the same size, a second or two long, knows the
+processor, the threads and whoever else is using them.  What a trial cannot see is what changes during a run: the
+confidence sets of `po-unknown` are whole simplices at first, which costs little, and bite later.  Both regimes are
+timed, and the number of episodes in each follows from the radius.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from aggbandit import adversaries, learners
+from aggbandit._checks import require_integer, require_number
+from aggbandit.learners.base import Learner, Problem
+from aggbandit.learners.parts.confidence_sets import logarithm
+from aggbandit.learners.po_unknown import PolicyOptimizationUnknown
+from aggbandit.mdp import instances
+from aggbandit.mdp.tabular import TabularMDP
+from aggbandit.simulation.engines.registry import choose
+from aggbandit.simulation.losses import LossReader
+from aggbandit.simulation.run import DEFAULT_CHECKPOINTS, Simulation, checkpoint_episodes, single_threaded_blas
+
+TRIAL_SECONDS = 0.6
+BITING_RADIUS = 1e-3  # a radius scale at which sets bite after a few visits
+MIB = 2.0**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What a run is expected to need."""
+
+    seconds: float
+    peak_bytes: float
+    episodes_per_second: float  # all replicas together, over the whole run
+    started: float  # seconds that compiling or loading kernels took just now, not part of `seconds`
+    notes: tuple[str, ...]
+
+
+def forecast(
+    learner: Any,
+    *,
+    H: int,
+    S: int,
+    A: int,
+    episodes: int,
+    replicas: int = 1,
+    threads: int = 1,
+    stationary: bool = False,
+    successors: int | None = None,
+    keep_policy: bool = True,
+    trial_seconds: float = TRIAL_SECONDS,
+) -> Forecast:
+    """Play a little of the run on a random instance of that size, and extrapolate."""
+    for name, value in (("H", H), ("S", S), ("A", A), ("episodes", episodes), ("replicas", replicas)):
+        require_integer(name, value, low=1)
+    require_integer("threads", threads, low=1)
+    require_number("trial_seconds", trial_seconds, low=0.0, low_open=True)
+    chosen = learners.as_learner(learner)
+    mdp = random_mdp(H, S, A, stationary=stationary, successors=successors)
+    width = _width(mdp, chosen, episodes, replicas)
+    groups = ceil(replicas / width)
+    tried = min(replicas, width * min(threads, groups))
+    trial = _Trial(mdp, chosen, episodes, tried, threads, trial_seconds)
+    per_episode = trial.seconds_per_episode()
+    notes = [f"{trial.played} episodes × {tried} replicas played in {trial.took:.2f} s"]
+    seconds = episodes * per_episode
+    if isinstance(chosen, PolicyOptimizationUnknown):
+        calm = _episodes_before_sets_bite(chosen, mdp, episodes)
+        if trial.played < calm < episodes:
+            late = _Trial(mdp, replace(chosen, radius_scale=BITING_RADIUS), episodes, tried, threads, trial_seconds)
+            seconds = calm * per_episode + (episodes - calm) * late.seconds_per_episode()
+            notes.append(f"confidence sets begin to bite after about {calm:.0f} episodes, and cost more from then on")
+    rounds = ceil(groups / threads) / ceil(ceil(tried / width) / threads)
+    seconds *= rounds
+    held = trial.engine_bytes() * (replicas / tried - 1.0) + 3 * 8.0 * replicas * DEFAULT_CHECKPOINTS
+    if keep_policy:
+        held += 2 * 8.0 * replicas * H * S * A  # the engines' parts and the whole
+    return Forecast(
+        seconds=seconds,
+        peak_bytes=held + trial.resident_bytes,
+        episodes_per_second=episodes * replicas / seconds,
+        started=trial.started,
+        notes=tuple(notes),
+    )
+
+
+def random_mdp(H: int, S: int, A: int, *, stationary: bool = False, successors: int | None = None) -> TabularMDP:
+    """An instance to try on: dense, or with so many successors per row (then stationary)."""
+    if successors is None:
+        return instances.make("random", states=S, actions=A, horizon=H, stationary=stationary, seed=0)
+    n = require_integer("successors", successors, low=1, high=S)
+    rng = np.random.default_rng(0)
+    return TabularMDP.sparse(rng.integers(S, size=(S, A, n)), rng.dirichlet(np.ones(n), (S, A)), H)
+
+
+class _Trial:
+    """A run of the same size, stopped by the clock."""
+
+    def __init__(
+        self, mdp: TabularMDP, learner: Learner[Any], episodes: int, replicas: int, threads: int, seconds: float
+    ) -> None:
+        problem = Problem.of(mdp, episodes, learner.needs)
+        reader = LossReader(adversaries.make("fixed", mdp, table="random", seed=0), mdp, episodes)
+        began = time.perf_counter()
+        self.simulation = Simulation(
+            mdp, reader, learner.bound(problem), problem, replicas=replicas, seed=0,
+            checkpoints=checkpoint_episodes(1, episodes),
+        )  # fmt: skip
+        self._limit = seconds
+        self._history: list[tuple[int, float]] = []
+        self.started = 0.0
+        self._began = began
+        with single_threaded_blas(), contextlib.suppress(_Enough):
+            self.simulation.play(threads=threads, report=self._watch)
+        self.played, self.took = self._history[-1]
+        self.resident_bytes = resident_bytes()
+
+    def _watch(self, progress: Any) -> None:
+        if progress.compiling:
+            return
+        if not self._history:
+            self.started = time.perf_counter() - self._began - progress.seconds
+        self._history.append((progress.done, progress.seconds))
+        if progress.seconds > self._limit:
+            raise _Enough
+
+    def seconds_per_episode(self) -> float:
+        """Of all replicas together, without the first block, in which caches and boxes are still fresh."""
+        (first, first_seconds), (last, last_seconds) = self._history[0], self._history[-1]
+        if last > first:
+            return (last_seconds - first_seconds) / (last - first)
+        return last_seconds / last
+
+    def engine_bytes(self) -> float:
+        """Of all arrays that the engines hold."""
+        return float(sum(_array_bytes(vars(engine)) for engine in self.simulation.engines))
+
+
+class _Enough(Exception):
+    """The trial has run long enough."""
+
+
+def _width(mdp: TabularMDP, learner: Learner[Any], episodes: int, replicas: int) -> int:
+    problem = Problem.of(mdp, episodes, learner.needs)
+    return choose(mdp, problem, learner, replicas)[1]
+
+
+def _episodes_before_sets_bite(learner: PolicyOptimizationUnknown, mdp: TabularMDP, episodes: int) -> float:
+    """When a row visited as often as the average one has a radius under 1 everywhere: 10 c ln(…) S A visits in all."""
+    log_term = logarithm(mdp.H, mdp.S, mdp.A, episodes, learner.confidence)
+    return 10.0 * learner.radius_scale * log_term * mdp.S * mdp.A
+
+
+def _array_bytes(node: Any, seen: set[int] | None = None) -> int:
+    """Of every array in nested containers, each memory once; models and problems are counted elsewhere."""
+    seen = set() if seen is None else seen
+    if isinstance(node, np.ndarray):
+        owner = node
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        if id(owner) in seen:
+            return 0
+        seen.add(id(owner))
+        return owner.nbytes
+    if isinstance(node, dict):
+        return sum(_array_bytes(item, seen) for item in node.values())
+    if isinstance(node, (list, tuple)):
+        return sum(_array_bytes(item, seen) for item in node)
+    return 0
+
+
+def resident_bytes() -> float:
+    """What this process holds now; a guess of 200 MiB where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+        import resource
+
+        return float(pages * resource.getpagesize())
+    except (OSError, ImportError):
+        return 200 * MIB
