@@ -1,0 +1,162 @@
+"""Regret of the practical learners as a share of the uniform policy's, and whether they ever collapse.
+
+    python -m benchmarks.practical_learners                     # the table of docs/decisions/practical-learners.md
+    python -m benchmarks.practical_learners --collapse          # 200 awkward instances
+    python -m benchmarks.practical_learners --learner po-known --learner uniform
+
+Instances: random transitions (Dirichlet(1) rows, half of them with few successors), losses a uniformly random table;
+mean over 12 instances of 8 replicas each, no learner is told anything of the instance.
+"""
+
+import argparse
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import aggbandit as ab
+from aggbandit._arrays import FloatArray
+
+SIZES = ((5, 5, 3), (10, 10, 4))
+KINDS = ("fixed", "bernoulli", "switching")
+INSTANCES = 12
+REPLICAS = 8
+EPISODES = 10_000
+
+LEARNERS = {
+    "po-practical": ("po-practical", {}),
+    "po-practical, unknown": ("po-practical", {"dynamics": "unknown"}),
+    "po-model-free": ("po-model-free", {}),
+    "po-known": ("po-known", {}),
+}
+
+
+class Share(NamedTuple):
+    """Regret over the uniform policy's, in percent: the mean of instances, and the worst of them."""
+
+    mean: float
+    worst: float
+
+
+def instance(number: int, H: int, S: int, A: int) -> ab.TabularMDP:
+    """Every second one has rows with a quarter of the states as successors (at least two)."""
+    sparsity = None if number % 2 == 0 else max(2, S // 4)
+    made: ab.TabularMDP = ab.instances.make(
+        "random", states=S, actions=A, horizon=H, sparsity=sparsity, seed=1000 + number
+    )
+    return made
+
+
+def losses(kind: str, mdp: ab.TabularMDP, seed: int) -> Any:
+    """The loss sequence of one instance."""
+    blocks = {"blocks": 8, "period": EPISODES // 8} if kind == "switching" else {}
+    return ab.adversaries.make(kind, mdp, seed=seed, **blocks)
+
+
+def share(learner: Any, kind: str, size: tuple[int, int, int], instances: int, evaluate_every: int = 1) -> Share:
+    """One cell of the table."""
+    found = []
+    for number in range(instances):
+        mdp = instance(number, *size)
+        sequence = losses(kind, mdp, number)
+        settings: dict[str, Any] = {"episodes": EPISODES, "checkpoints": 1}
+        uniform = ab.run(mdp, sequence, "uniform", **settings).regret[:, -1].mean()
+        result = ab.run(
+            mdp, sequence, learner, replicas=REPLICAS, seed=number, evaluate_every=evaluate_every, threads=1, **settings
+        )
+        found.append(100.0 * result.regret[:, -1].mean() / uniform)
+    return Share(float(np.mean(found)), float(np.max(found)))
+
+
+def awkward(number: int) -> tuple[ab.TabularMDP, Any]:
+    """A small instance with stationary losses, of one of eight kinds that trip learners."""
+    chance = np.random.default_rng(90_000 + number)
+    H, S, A = int(chance.integers(1, 13)), int(chance.integers(1, 13)), int(chance.integers(2, 7))
+    transition: FloatArray = chance.dirichlet(np.full(S, chance.choice([1.0, 0.3, 0.05])), size=(H, S, A))
+    table: FloatArray = chance.random((H, S, A))
+    kind = "bernoulli" if chance.random() < 0.5 else "fixed"
+    match number % 8:
+        case 1:  # losses within 1 % of each other
+            table, kind = 0.5 + 0.01 * table, "fixed"
+        case 2:  # deterministic transitions
+            transition = np.eye(S)[chance.integers(S, size=(H, S, A))]
+        case 3 if S > 1:  # a state met once in a thousand episodes, where alone it matters what is done
+            transition[..., -1] = 0.0
+            transition[..., 0] += transition.sum(-1) == 0.0
+            transition *= 0.999 / transition.sum(-1, keepdims=True)
+            transition[..., -1] = 0.001
+            table = 0.5 + 0.02 * table
+            table[:, -1] = chance.random((H, A)) > 0.5
+            kind = "fixed"
+        case 4:  # totals 0 or H only: the first action decides, the first loss is drawn with the rest
+            H, S = max(H, 2), 3
+            transition = np.broadcast_to(np.eye(S)[:, None, :], (H, S, A, S)).copy()
+            bad = chance.random(A)
+            transition[0, 0] = np.stack([np.zeros(A), bad, 1.0 - bad], axis=-1)
+            table = np.zeros((H, S, A))
+            table[:, 1] = 1.0
+            kind = "fixed"
+        case 5:  # a combination lock with a comfortable way out
+            good = chance.integers(A, size=(H, S))
+            transition = np.zeros((H, S, A, S))
+            transition[..., 0] = 1.0
+            for h in range(H):
+                for s in range(S):
+                    transition[h, s, good[h, s]] = np.eye(S)[min(s + 1, S - 1)]
+            table = np.full((H, S, A), 0.9)
+            table[:, 0] = 0.85
+            table[-1, min(S, H) - 1] = 0.0
+            kind = "fixed"
+        case 6:  # rare spikes
+            table, kind = (table < 0.03).astype(np.float64), "fixed"
+        case 7:  # a thousandth at the last step, under a constant
+            last = 0.3 + 0.001 * table[-1]
+            table, kind = np.full((H, S, A), 0.3), "fixed"
+            table[-1] = last
+    mdp = ab.TabularMDP(transition)
+    if kind == "bernoulli":
+        return mdp, ab.adversaries.make("bernoulli", mdp, table=table, seed=number)
+    return mdp, ab.adversaries.make("fixed", mdp, table=table)
+
+
+def collapse(learner: Any, instances: int = 200, episodes: int = 20_000) -> list[tuple[float, int]]:
+    """(share in percent, number) of every awkward instance where the uniform policy has regret, the worst first."""
+    found = []
+    for number in range(instances):
+        mdp, sequence = awkward(number)
+        settings: dict[str, Any] = {"episodes": episodes, "checkpoints": 1}
+        uniform = ab.run(mdp, sequence, "uniform", **settings).regret[:, -1].mean()
+        if uniform <= 1e-6:
+            continue
+        result = ab.run(
+            mdp, sequence, learner, replicas=REPLICAS, seed=number, evaluate_every=10, threads=1, **settings
+        )
+        found.append((100.0 * float(result.regret[:, -1].mean() / uniform), number))
+    return sorted(found, reverse=True)
+
+
+def main() -> None:
+    """Print one of the two tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--collapse", action="store_true")
+    parser.add_argument("--instances", type=int)
+    parser.add_argument("--learner", action="append", help="an id; default: the practical ones and po-known")
+    given = parser.parse_args()
+    rows = {name: (name, {}) for name in given.learner} if given.learner else LEARNERS
+    if given.collapse:
+        for title, (name, arguments) in rows.items():
+            begun = time.perf_counter()
+            found = collapse(ab.learners.make(name, **arguments), given.instances or 200)
+            worst = ", ".join(f"{percent:.1f} % (kind {number % 8})" for percent, number in found[:5])
+            print(f"{title:<24}{len(found)} instances, worst: {worst}; {time.perf_counter() - begun:.0f} s", flush=True)
+        return
+    columns = [f"{kind} {','.join(map(str, size))}" for size in SIZES for kind in KINDS]
+    print(f"{'':<24}" + "".join(f"{column:>22}" for column in columns))
+    for title, (name, arguments) in rows.items():
+        learner = ab.learners.make(name, **arguments)
+        cells = [share(learner, kind, size, given.instances or INSTANCES) for size in SIZES for kind in KINDS]
+        print(f"{title:<24}" + "".join(f"{cell.mean:>12.1f} (≤{cell.worst:6.1f})" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()
