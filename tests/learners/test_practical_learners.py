@@ -57,7 +57,8 @@ def test_policies_follow_the_formulas_also_when_scores_come_late(kind, arguments
             episode = Episode(index, states, actions, total=total, policy=played)
             state = learner.update(problem, state, episode, DRAWS)
             naive.update(states, actions, total, played)
-            np.testing.assert_allclose(learner.policy(problem, state), naive.policy, rtol=1e-9, atol=1e-200)
+            # 1e-7: the first residual is 0 but for rounding, which `NOISE` keeps below that, not at nothing
+            np.testing.assert_allclose(learner.policy(problem, state), naive.policy, rtol=1e-9, atol=1e-7)
     assert abs(naive.policy - 1 / A).max() > 0.05
 
 
