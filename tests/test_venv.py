@@ -33,6 +33,12 @@ def test_others_do_not_work(tmp_path, monkeypatch):
     moved = made.rename(tmp_path / "moved")
     (moved / "pyvenv.cfg").unlink()  # its Python then reports another prefix, as in a copied folder
     assert venv.state(moved) == ""
+    elsewhere = bare(tmp_path / "elsewhere")
+    script = venv.python_of(elsewhere).with_name("pip")
+    script.write_text(f"#!{venv.python_of(elsewhere)}\n")
+    assert venv.state(elsewhere)
+    script.write_text(f"#!{venv.python_of(tmp_path / 'old')}\n")
+    assert venv.state(elsewhere) == ""
     broken = bare(tmp_path / "broken")
     venv.python_of(broken).unlink()
     assert venv.state(broken) == ""

@@ -37,6 +37,10 @@ def python_of(venv: Path) -> Path:
 
 def state(venv: Path) -> str:
     """The environment's Python version, or "" where there is none that works, at this place, recent enough."""
+    scripts = python_of(venv).parent
+    # a moved environment's Python works, but its scripts still call the Python of the old place
+    if (scripts / "pip").exists() and str(venv.resolve()).encode() not in (scripts / "pip").read_bytes():
+        return ""
     try:
         answer = subprocess.run(
             [python_of(venv), "-c", SAYS_WHERE], capture_output=True, text=True, check=True, timeout=60
