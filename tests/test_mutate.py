@@ -35,10 +35,12 @@ def test_a_mutation_is_noticed_or_survives(project, capsys):
     sharp = Mutation("thrice.py", "3 * x", "2 * x", "test_sharp.py")
     blunt = Mutation("thrice.py", "3 * x", "2 * x", "test_blunt.py")
     broken = Mutation("thrice.py", "3 * x", "3 * ", "test_sharp.py")
-    holes = mutate.judge([sharp, blunt, broken], workers=2)
-    assert len(holes) == 2
+    gone = Mutation("thrice.py", "4 * x", "2 * x", "test_sharp.py")
+    holes = mutate.judge([sharp, blunt, broken, gone], workers=2)
+    assert len(holes) == 3
     assert holes[0].startswith("thrice.py: '3 * x' -> '2 * x' (test_blunt.py): SURVIVED")
     assert "pytest could not judge it (exit code 2)" in holes[1]
+    assert "does not fit: the text occurs 0 times" in holes[2]
     assert "noticed   thrice.py" in capsys.readouterr().out
     assert (project / "src/aggbandit/thrice.py").read_text() == THRICE  # the tree itself is left alone
 
@@ -50,7 +52,7 @@ def test_tests_that_are_red_anyway_prove_nothing(project):
 
 @pytest.mark.parametrize(("old", "count"), [("4 * x", 0), ("r", 4)])
 def test_a_mutation_that_does_not_fit_is_refused(old, count):
-    with pytest.raises(SystemExit, match=f"occurs {count} times, but must occur once"):
+    with pytest.raises(ValueError, match=f"occurs {count} times, but must occur once"):
         mutate.applied(THRICE, Mutation("thrice.py", old, "", "test_sharp.py"))
 
 

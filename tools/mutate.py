@@ -119,7 +119,7 @@ def applied(text: str, mutation: Mutation) -> str:
     """The source with the mutation in it."""
     count = text.count(mutation.old)
     if count != 1:
-        raise SystemExit(f"{mutation.name}: the text occurs {count} times, but must occur once. Mend tools/mutate.py.")
+        raise ValueError(f"the text occurs {count} times, but must occur once; mend tools/mutate.py")
     return text.replace(mutation.old, mutation.new)
 
 
@@ -147,12 +147,17 @@ def run_tests(tree: Path, tests: str) -> tuple[int, str]:
 
 def verdict(mutation: Mutation | None, tests: str) -> str:
     """What became of one mutation: "noticed", "SURVIVED", or why that cannot be said; None checks the tests alone."""
+    changed = ""
+    if mutation is not None:
+        try:
+            changed = applied((ROOT / "src" / "aggbandit" / mutation.file).read_text(encoding="utf-8"), mutation)
+        except ValueError as error:
+            return f"does not fit: {error}"
     with tempfile.TemporaryDirectory(prefix="aggbandit-mutant-") as folder:
         tree = Path(folder)
         copy_tree(tree)
         if mutation is not None:
-            path = tree / "src" / "aggbandit" / mutation.file
-            path.write_text(applied(path.read_text(encoding="utf-8"), mutation), encoding="utf-8")
+            (tree / "src" / "aggbandit" / mutation.file).write_text(changed, encoding="utf-8")
         code, output = run_tests(tree, tests)
     tail = "\n".join(output.splitlines()[-15:])
     if mutation is None:
@@ -182,8 +187,6 @@ def main() -> None:
     mutations = [mutation for mutation in MUTATIONS if part in mutation.name]
     if not mutations:
         raise SystemExit(f"No mutation's name contains {part!r}.")
-    for mutation in mutations:  # all of them fit before any is tried
-        applied((ROOT / "src" / "aggbandit" / mutation.file).read_text(encoding="utf-8"), mutation)
     holes = judge(mutations, os.cpu_count() or 1)
     print(f"{len(mutations) - len(holes)} of {len(mutations)} mutations were noticed.")
     if holes:
