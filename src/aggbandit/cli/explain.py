@@ -15,9 +15,19 @@ from typing import Any
 
 from aggbandit.errors import AggbanditError
 
-KEYED = re.compile(r"([A-Za-z][\w-]*) {2,}(\S.*)")  # `states    S`, `Paper    [LM25] ...`
-TAG = re.compile(r"\s*\[eq:[^\]]*\]")  # of the paper map; says nothing to a reader of the terminal
+KEYED = re.compile(r"([A-Za-z][\w-]*(?:, [A-Za-z]\w*)*) {2,}(\S.*)")  # `width, height   in cells`, `Paper   [LM25]`
+TAG = re.compile(r"[ \t]*\[eq:[^\]]*\]")  # of the paper map; says nothing to a reader of the terminal
 REQUIRED = "required"
+FILLED = 85  # columns; a line that ends sooner was broken on purpose, as formulas are
+COMMON = {  # what several learners mean alike, where they do not say it themselves
+    "confidence": "δ: the guarantee holds with probability 1 - δ",
+    "step_size": "η: a number, used as given, or whose: 'appendix' or 'main'",
+    "exploration": "γ; None: 2 η H of the step actually used",
+    "bonus_scale": "multiplies all of the bonus b",
+    "radius_scale": "multiplies the radius of the confidence sets",
+    "dynamics": "'known' or 'unknown': whether it is told the dynamics",
+    "feedback": "'aggregate', 'semi-bandit' or 'full': what it sees of an episode",
+}
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Explained:
     """What there is to tell about a learner, instance or adversary."""
 
     summary: str
-    text: list[str]  # paragraphs after the summary
+    text: list[str]  # paragraphs after the summary, with the line breaks that are meant
     arguments: list[Argument]
     sections: list[tuple[str, str]]  # `Paper`, `Departs`, `Cost`, ... with their text
 
@@ -44,9 +54,12 @@ def explained(what: Any) -> Explained:
     names = _defaults(what)
     summary, text, keyed = _docstring(inspect.getdoc(what) or "")
     beside = _comments(what) if inspect.isclass(what) else {}
-    told = dict(keyed)
-    arguments = [Argument(name, default, told.get(name) or beside.get(name, "")) for name, default in names.items()]
-    return Explained(summary, text, arguments, [(key, value) for key, value in keyed if key not in names])
+    told = {name: value for key, value in keyed for name in key.split(", ")}
+    meanings = {**COMMON, **beside, **told}
+    arguments = [Argument(name, default, meanings.get(name, "")) for name, default in names.items()]
+    return Explained(
+        summary, text, arguments, [(key, value) for key, value in keyed if key.split(", ")[0] not in names]
+    )
 
 
 def summary(what: Any) -> str:
@@ -107,11 +120,13 @@ def _docstring(text: str) -> tuple[str, list[str], list[tuple[str, str]]]:
     def close() -> None:
         nonlocal key, current
         joined = " ".join(" ".join(current).split())
-        if joined:
-            if key:
-                keyed.append((key, joined))
-            else:
-                paragraphs.append(joined)
+        if joined and key:
+            keyed.append((key, joined))
+        elif joined:
+            text = ""
+            for line in current:
+                text += line + (" " if len(line) >= FILLED else "\n")
+            paragraphs.append(text.rstrip())
         key, current = "", []
 
     for line in TAG.sub("", text).splitlines():
@@ -123,11 +138,11 @@ def _docstring(text: str) -> tuple[str, list[str], list[tuple[str, str]]]:
             key, current = found[1], [found[2].strip()]
         elif not line.strip() or (key and not line.startswith(" ")):
             close()
-            current = [line.strip()] if line.strip() else []
+            current = [line.rstrip()] if line.strip() else []
         else:
-            current.append(line.strip())
+            current.append(line.rstrip())
     close()
-    return (paragraphs[0] if paragraphs else ""), paragraphs[1:], keyed
+    return " ".join(paragraphs[0].split()) if paragraphs else "", paragraphs[1:], keyed
 
 
 def _comments(kind: type[Any]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ READER_GONE = 141  # and for a closed pipe
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code: 0, 2 for wrong input, 130 after Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show ± or η gets another sign, no traceback
+            stream.reconfigure(errors="replace")
     try:
         arguments = parser().parse_args(argv)
     except SystemExit as stop:  # --help, --version, or a usage error that argparse has explained

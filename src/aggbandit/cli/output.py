@@ -207,5 +207,7 @@ def add_row(made: Any, *cells: str) -> None:
 
 
 def paragraph(text: str) -> None:
-    """Text wrapped at the width of the terminal, 100 columns at most."""
-    print(textwrap.fill(text, min(shutil.get_terminal_size((100, 24)).columns, 100)))
+    """Each line of the text, wrapped at the width of the terminal, 100 columns at most."""
+    width = min(shutil.get_terminal_size((100, 24)).columns, 100)
+    for line in text.splitlines():
+        print(textwrap.fill(line, width, break_on_hyphens=False))

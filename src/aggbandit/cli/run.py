@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +103,12 @@ def _named(text: str) -> Named:
 
 def _count(text: str) -> int:
     """A whole number, also as 1e5 or 100_000."""
+    with suppress(ValueError):
+        return int(text)  # exact, however large
     try:
         value = float(text)
-        whole = int(text) if text.strip().lstrip("+-").replace("_", "").isdigit() else int(value)
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
-    if whole != value:
+    except ValueError:
+        value = nan
+    if not value.is_integer():  # nor are nan and inf
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return whole
+    return int(value)

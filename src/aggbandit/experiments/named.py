@@ -58,9 +58,12 @@ def _pieces(text: str) -> Iterator[str]:
     """The parts between commas that stand in no bracket and in no quotes."""
     if not text.strip():
         return
-    depth, quote, start = 0, "", 0
+    depth, quote, start, escaped = 0, "", 0, False
     for i, sign in enumerate(text):
-        if quote:
+        if escaped:
+            escaped = False
+        elif quote:
+            escaped = sign == "\\"
             quote = "" if sign == quote else quote
         elif sign in "'\"":
             quote = sign
@@ -90,5 +93,6 @@ def _value(text: str) -> Any:
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
-        return value if _value(value) == value and not set(value) & set(",()[]{}'\"") else repr(value)
+        plain = value == value.strip() and _value(value) == value and not set(value) & set(",()[]{}'\"")
+        return value if plain else repr(value)
     return str(value)
