@@ -149,13 +149,21 @@ def tangent(transition_tsas, open_hs, weight_hsa, gradient_hsa, out_hsa):
 def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_steps):
     """Move x to the least of Σ cost x − root Σ √x − Σ log ln x over the polytope; the decrement there, the steps made.
 
-    x must be a point of it, all open entries positive.  Damped steps while the decrement √(g^T K g) is over 1/4, full
-    ones then, until it is below 1e-10.
+    x must be a point of it, all open entries positive, and log > 0.  Damped steps while the decrement √(g^T K g) is
+    over 1/4, full ones then, until it is below 1e-10.
     """
     H, S, A = x_hsa.shape
     weight_hsa = np.zeros((H, S, A))
     gradient_hsa = np.zeros((H, S, A))
     step_hsa = np.zeros((H, S, A))
+    least_log = np.inf
+    for h in range(H):
+        for s in range(S):
+            if open_hs[h, s]:
+                for a in range(A):
+                    least_log = min(least_log, log_hsa[h, s, a])
+    # the objective divided by its least log coefficient is standard self-concordant, with this much greater decrement
+    concordance = np.sqrt(min(1.0, least_log))
     decrement = np.inf
     for made in range(most_steps):
         for h in range(H):
@@ -182,7 +190,7 @@ def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_step
         if decrement == 0.0:
             return decrement, made
         length = min(1.0, _TO_BOUNDARY * longest)
-        if decrement >= _FULL_STEP:
+        if decrement >= _FULL_STEP * concordance:
             while length > 1e-12:
                 change = 0.0
                 for h in range(H):
@@ -201,8 +209,8 @@ def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_step
                 if open_hs[h, s]:
                     for a in range(A):
                         x_hsa[h, s, a] -= length * step_hsa[h, s, a]
-        if decrement < _LAST_STEP and length == 1.0:
-            return square, made + 1  # what the decrement is by now
+        if decrement < _LAST_STEP * concordance and length == 1.0:
+            return square / concordance, made + 1  # what the decrement is by now
     return decrement, most_steps
 
 

@@ -15,8 +15,8 @@ from aggbandit.learners.parts.linear_mdp import LinearModel
 from aggbandit.mdp.tabular import TabularMDP
 
 EXEMPT = {
-    "the_state_does_not_grow": "it has ⌈9 ln(7 K / δ)⌉ members: more for more episodes planned, K, but the same from the "
-    "first episode to the last"
+    "the_state_does_not_grow": "it has ⌈9 ln(7 K / δ)⌉ members: more for more episodes planned, K, but the same "
+    "from the first episode to the last"
 }
 
 

@@ -77,8 +77,8 @@ def minimise(
 ) -> FloatArray:
     """argmin_x ⟨cost, x⟩ − root Σ √x − Σ log ln x over the polytope, by Newton's method from `start_hsa`.
 
-    Starts from any occupancy that is positive on the reachable places; nearer is quicker.  `log` >= 1 makes the
-    objective standard self-concordant.  Aims at a Newton decrement of 1e-10.
+    Starts from any occupancy that is positive on the reachable places; nearer is quicker.  `log` > 0 makes the
+    objective self-concordant.  Aims at a Newton decrement of 1e-10.
     """
     from aggbandit.kernels import barrier_newton
 
