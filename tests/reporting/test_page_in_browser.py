@@ -28,11 +28,17 @@ def browser(tmp_path_factory):
     opened.close()
 
 
-@pytest.fixture
-def page(browser, three, tmp_path):
-    """The page of three curves, opened from a file and drawn."""
-    path = tmp_path / "report.html"
+@pytest.fixture(scope="module")
+def path(three, tmp_path_factory):
+    """The page of three curves as a file."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(report_page(three), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(browser, path):
+    """The page opened and drawn; whatever a test does with it, it must stay silent and ask nobody."""
     browser.appear()
     browser.open(path.as_uri())
     browser.wait_for(DRAWN)
