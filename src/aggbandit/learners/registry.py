@@ -2,6 +2,7 @@
 
 TABLE = {
     "dlb": "aggbandit.learners.dlb:Dlb",
+    "doubling": "aggbandit.learners.doubling:Doubling",
     "exp2": "aggbandit.learners.exp2:Exp2",
     "fixed-policy": "aggbandit.learners.fixed_policy:FixedPolicy",
     "ftrl-logbarrier": "aggbandit.learners.ftrl_logbarrier:FtrlLogBarrier",

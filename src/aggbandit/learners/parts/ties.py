@@ -1,6 +1,5 @@
 """Greedy choices that treat equal actions alike, so that no action is preferred for its number."""
 
-
 from aggbandit._arrays import FloatArray
 
 ROUNDING = 1e-9  # values closer than this are equal
