@@ -103,10 +103,10 @@ def test_bonus_is_between_zero_and_four_h_squared(radius_scale):
     """b <= 3H · (Σ_a π γ / γ)/... <= 4H at every (h, s), so B̂ <= 4H² · bonus_scale."""
     H = 4
     for bonus_scale in (1.0, 0.25):
-        for _, state, plain, _ in both((H, 3, 2), 120, radius_scale=radius_scale, bonus_scale=bonus_scale):
-            assert state.bonus_hsa.min() >= 0.0
-            assert state.bonus_hsa.max() <= 4 * H * H * bonus_scale * (1 + 1e-12)
-            np.testing.assert_allclose(state.bonus_hsa, plain.B, rtol=1e-9, atol=1e-9)
+        for _, state, plain, before in both((H, 3, 2), 120, radius_scale=radius_scale, bonus_scale=bonus_scale):
+            assert state.bonus_hs.min() >= 0.0
+            assert state.bonus_hs.max() <= 4 * H * H * bonus_scale * (1 + 1e-12)
+            np.testing.assert_allclose(state.bonus_hs, (before * plain.B).sum(axis=-1), rtol=1e-9, atol=1e-9)
 
 
 def test_an_action_comes_back_from_nowhere():

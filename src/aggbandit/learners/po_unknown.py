@@ -1,24 +1,63 @@
 """Policy optimisation from total losses, transitions unknown: [LM25] Algorithm 2."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple, cast, final
 
 import numpy as np
 
-from aggbandit._arrays import FloatArray
+from aggbandit._arrays import FloatArray, IntArray
 from aggbandit._checks import require_number
 from aggbandit.learners.base import ADVERSARIAL, AGGREGATE, UNKNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
 from aggbandit.learners.parts import confidence_sets, step_sizes, transition_counts
 
 
 class State(NamedTuple):
+    """Counts, and two flat arrays that `kernels.po_unknown.layout` divides; the properties are views of them."""
+
     counts_hsas: FloatArray  # n_h(s, a, s') of the episodes before the next
-    lower_hsas: FloatArray  # the box's lower ends ...
-    slack_hsas: FloatArray  # ... upper less lower ...
-    rest_hsa: FloatArray  # ... and 1 less the sum of the lower ends
-    log_weights_hsa: FloatArray  # -η Σ_k (Û_k - B_k), the greatest of each (h, s) moved to 0
-    policy_hsa: FloatArray  # softmax of log_weights_hsa over a
-    bonus_hsa: FloatArray  # B̂ of the last update
+    tables: FloatArray  # boxes, log weights, policy, and the last update's bounds and bonus
+    numbers: IntArray  # what the sweep knows about the boxes
+
+    @property
+    def policy_hsa(self) -> FloatArray:
+        """The policy to be played next."""
+        return self._by_action("policy")
+
+    @property
+    def log_weights_hsa(self) -> FloatArray:
+        """-η Σ_k (Û_k - B̂_k), the greatest of each (h, s) moved to 0; the policy is its softmax."""
+        return self._by_action("log_weights")
+
+    @property
+    def least_hs(self) -> FloatArray:
+        """The least probability of every (h, s) under the policy of the last update, over its sets."""
+        return self._by_state("least")
+
+    @property
+    def most_hs(self) -> FloatArray:
+        """The greatest."""
+        return self._by_state("most")
+
+    @property
+    def bonus_hs(self) -> FloatArray:
+        """Σ_a π B̂ of the last update."""
+        return self._by_state("value")
+
+    def _by_action(self, name: str) -> FloatArray:
+        from aggbandit.kernels import po_unknown as kernel
+
+        H, S, A, _ = self.counts_hsas.shape
+        p, _, _ = kernel.layout(H, S, A)
+        padded: FloatArray = kernel.table(self.tables, getattr(p, name), (H, A, p.S8))
+        return padded[:, :, :S].transpose(0, 2, 1)
+
+    def _by_state(self, name: str) -> FloatArray:
+        from aggbandit.kernels import po_unknown as kernel
+
+        H, S, A, _ = self.counts_hsas.shape
+        p, _, _ = kernel.layout(H, S, A)
+        padded: FloatArray = kernel.table(self.tables, getattr(p, name), (H, p.S8))
+        return padded[:, :S]
 
 
 class Settings(NamedTuple):
@@ -77,16 +116,9 @@ class PolicyOptimizationUnknown(Learner[State]):
         )
 
     def init(self, problem: Problem, draws: Draws) -> State:
-        H, S, A = problem.shape
-        return State(
-            transition_counts.none_yet(H, S, A),
-            np.zeros((H, S, A, S)),
-            np.ones((H, S, A, S)),
-            np.ones((H, S, A)),
-            np.zeros((H, S, A)),
-            np.full((H, S, A), 1.0 / A),
-            np.zeros((H, S, A)),
-        )
+        from aggbandit.kernels import po_unknown as kernel
+
+        return State(transition_counts.none_yet(*problem.shape), *kernel.new_state(*problem.shape))
 
     def policy(self, problem: Problem, state: State) -> FloatArray:
         return state.policy_hsa
@@ -94,8 +126,19 @@ class PolicyOptimizationUnknown(Learner[State]):
     def update(self, problem: Problem, state: State, episode: Episode, draws: Draws) -> State:
         from aggbandit.kernels import po_unknown as kernel
 
+        places, _, _ = kernel.layout(*problem.shape)
         kernel.update(
-            tuple(state), problem.initial, episode.states, episode.actions, episode.total, *self.settings(problem)
+            *state,
+            *kernel.new_scratch(*problem.shape),
+            places,
+            problem.initial,
+            np.flatnonzero(problem.initial),
+            np.array(episode.states, dtype=np.int64),
+            np.array(episode.actions, dtype=np.int64),
+            float(cast(float, episode.total)),
+            *self.settings(problem),
+            np.empty(problem.S),
+            np.empty(problem.S),
         )
         return state
 

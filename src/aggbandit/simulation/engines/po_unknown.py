@@ -1,16 +1,17 @@
 """The fused engine of Algorithm 2: sampling, exact cost and update of a block of episodes in one compiled call."""
 
+import math
 from typing import Any
 
 import numpy as np
 
-from aggbandit._arrays import FloatArray
+from aggbandit._arrays import FloatArray, frozen
 from aggbandit.learners.base import INIT_STREAM, Draws, Learner, Problem
 from aggbandit.learners.po_unknown import PolicyOptimizationUnknown, State
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.base import Engine, LossBlock
 
-_NO_SUCCESSORS = np.empty((0, 0, 0, 0), np.int64)  # every state is a successor, in order
+_EVERY_STATE = frozen(np.empty((0, 0, 0, 0), np.int64))  # dense: the successors are all states, in order
 _NO_MEAN = np.empty((0, 0, 0))
 
 
@@ -30,32 +31,44 @@ class UnknownEngine(Engine):
         super().__init__(mdp, problem, learner, seed, first_replica, replicas, evaluate_every)
         if not isinstance(learner, PolicyOptimizationUnknown):
             raise TypeError(f"This engine plays po-unknown only, not {learner!r}.")
+        from aggbandit.kernels import po_unknown as kernel
+
         self._settings = learner.settings(problem)
         self._states = [learner.init(problem, Draws(seed, first_replica + r, 0, INIT_STREAM)) for r in range(replicas)]
         self._sums = np.zeros((replicas, 2, 2))  # cost and pseudo-cost, each a compensated sum
         self._has_mean = False
-        successors, probabilities = (
-            (mdp.next_states, mdp.probabilities) if mdp.is_sparse else (_NO_SUCCESSORS, mdp.stored)
+        self._places, _, _ = kernel.layout(*problem.shape)
+        self._scratch = kernel.new_scratch(*problem.shape)
+        # what a block needs and every replica may overwrite: a trajectory and a box
+        self._rows = np.empty(mdp.H, np.int64), np.empty(mdp.H, np.int64), np.empty(mdp.S), np.empty(mdp.S)
+        dynamics = (mdp.next_states, mdp.probabilities) if mdp.is_sparse else (_EVERY_STATE, _padded(mdp))
+        self._world = (
+            *dynamics,
+            mdp.cumulative,
+            problem.initial,
+            mdp.initial_cumulative,
+            np.flatnonzero(problem.initial),
+            np.uint64(seed),
         )
-        self._world = (successors, probabilities, mdp.cumulative, mdp.initial_cumulative)
 
     def play(self, block: LossBlock) -> None:
         from aggbandit.kernels import po_unknown as kernel
 
         self._has_mean = block.mean_hsa is not None
-        mean = _NO_MEAN if block.mean_hsa is None else np.ascontiguousarray(block.mean_hsa)
+        mean = _NO_MEAN if block.mean_hsa is None else np.array(block.mean_hsa, dtype=np.float64)
         for r in range(self.replicas):
             kernel.play(
-                self._world,
-                self.problem.initial,
-                np.uint64(self.seed),
+                *self._world,
                 self.first_replica + r,
                 block.first,
-                block.tables_mhsa,
+                frozen(block.tables_mhsa),
                 block.row_n,
                 mean,
-                tuple(self._states[r]),
+                *self._states[r],
+                *self._scratch,
+                self._places,
                 *self._settings,
+                *self._rows,
                 self._sums[r],
             )
 
@@ -70,12 +83,26 @@ class UnknownEngine(Engine):
         return np.stack([state.policy_hsa for state in self._states])
 
     def state(self) -> dict[str, Any]:
-        return {"states": list(self._states), "sums": self._sums, "has_mean": self._has_mean}
+        states = [State(each.counts_hsas.copy(), each.tables.copy(), each.numbers.copy()) for each in self._states]
+        return {"states": states, "sums": self._sums.copy(), "has_mean": self._has_mean}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._states = [State(*(np.array(array) for array in each)) for each in state["states"]]
+        for mine, saved in zip(self._states, state["states"], strict=True):
+            for array, values in zip(mine, saved, strict=True):
+                array[...] = values  # where it is: aligned
         self._sums = np.array(state["sums"])
         self._has_mean = state["has_mean"]
+
+
+def _padded(mdp: TabularMDP) -> FloatArray:
+    """The transitions as (T, A, S, S'), rows padded with zeros to a multiple of eight: the kernel's own copy."""
+    from aggbandit.kernels import po_unknown as kernel
+
+    T, S, A, _ = mdp.stored.shape
+    shape = T, A, S, kernel.eights(S)
+    padded: FloatArray = kernel.table(kernel.aligned(math.prod(shape) + 8, np.float64), 0, shape)
+    padded[..., :S] = mdp.stored.transpose(0, 2, 1, 3)
+    return frozen(padded)
 
 
 def choose(mdp: TabularMDP, problem: Problem, learner: Learner[Any], replicas: int) -> tuple[type[Engine], int]:
