@@ -31,12 +31,15 @@ from aggbandit.kernels.simd import (
     lesser,
     load,
     multiply,
+    pointers,
+    prefetch,
     spread,
     store,
     where_equal,
 )
 
 FORWARD_ROWS = 64  # about how many (s, a) pairs the forward recursion takes at once
+LINE = 8  # doubles a cache line holds
 GROUP = 8  # `simd.count_at_most` takes so many entries at once
 
 
@@ -45,7 +48,11 @@ class Sizes(NamedTuple):
     H: int
     S: int
     A: int
-    T: int
+    T: int  # 1 where all steps have the same transitions, else H
+    successors: int  # n, or 0 where transitions are dense
+    groups: int  # of GROUP entries in a row of `cumulative`
+    first_groups: int  # in `initial_cumulative`
+    means: int  # mean tables: 0 or 1
 
 
 class World(NamedTuple):
@@ -54,7 +61,7 @@ class World(NamedTuple):
     forward: np.ndarray  # (T, S, A, S): the transitions
     backward: np.ndarray  # the same numbers as `arranged` puts them
     cumulative: np.ndarray  # (T, S, A, S rounded up to GROUP): padded with inf
-    successors: np.ndarray  # empty: the k-th successor is state k
+    successors: np.ndarray  # not used: the k-th successor is state k
     initial: np.ndarray  # (S,)
     initial_cumulative: np.ndarray  # (S rounded up to GROUP,)
 
@@ -134,7 +141,7 @@ def padded(cumulative):
 
 def scratch(sizes):
     """Scratch of the right sizes."""
-    packs, H, S, A, _ = sizes
+    packs, H, S, A = sizes[:4]
     lengths = {
         "occupancy": packs * H * S,
         "values": 2 * packs * S,
@@ -169,9 +176,16 @@ def even_part(total, parts, i):
 
 
 @njit(cache=True, forceinline=True)
+def fetch(pointer, first, length):
+    """Ask for `length` doubles from element `first` on."""
+    for i in range(first, first + length, LINE):
+        prefetch(pointer, i)
+
+
+@njit(cache=True, forceinline=True)
 def begin(sizes, initial, occupancy):
     """Write the occupancy of the first step; (first, last + 1) state that an episode can start in."""
-    packs, H, S, _, _ = sizes
+    packs, H, S = sizes[:3]
     for g in range(packs):
         for s in range(S):
             store(occupancy, (g * H * S + s) * LANES, spread(initial[s]))
@@ -187,9 +201,9 @@ def begin(sizes, initial, occupancy):
 @njit(cache=True, forceinline=True)
 def follow(sizes, world, losses, i, start, stop, policy, scratch):
     """Occupancy, and each state's expected cost summed over steps; episodes start in states start ... stop - 1."""
-    packs, H, S, A, T = sizes
+    packs, H, S, A, T = sizes[:5]
     loss_at = losses.row_n[i] * H * S * A
-    has_mean = losses.means.shape[0] > 0
+    has_mean = sizes.means > 0
     at_once = max(1, FORWARD_ROWS // A)
     parts = (S + ROWS - 1) // ROWS
     for x in range(packs * S):
@@ -222,6 +236,11 @@ def follow(sizes, world, losses, i, start, stop, policy, scratch):
                     w_at += A * LANES
                 if h + 1 < H:
                     for part in range(parts):
+                        if packs > 1:
+                            p_slice = (s1 - s0) * A * S // (packs * parts)
+                            fetch(world.forward, (t * S + s1) * A * S + (g * parts + part) * p_slice, p_slice)
+                            q_slice = (s1 - s0) * A * LANES // parts
+                            fetch(policy, (((g + 1) * H + h) * S + s0) * A * LANES + part * q_slice, q_slice)
                         row, rows = even_part(S, parts, part)
                         multiply(
                             world.forward, (t * S + s0) * A * S + row, S, scratch.weights, 0, (s1 - s0) * A,
@@ -257,11 +276,8 @@ def draw(replica, episode, seed, H, out_uniforms):
 @njit(cache=True, forceinline=True)
 def play_out(sizes, world, losses, i, g, exploration, policy, scratch):
     """Sample an episode of pack g: where it went, what is learned from, and the total."""
-    _, H, S, A, T = sizes
+    _, H, S, A, T, n, groups, first_groups, _ = sizes
     loss_at = losses.row_n[i] * H * S * A
-    groups = world.cumulative.shape[0] // (GROUP * T * S * A)
-    first_groups = world.initial_cumulative.shape[0] // GROUP
-    n = world.successors.shape[0] // (T * S * A)
     for lane in range(LANES):
         u = scratch.uniforms[(2 * H + 1) * LANES + lane]
         scratch.state[lane] = count_at_most(world.initial_cumulative, 0, first_groups, u)
@@ -326,13 +342,15 @@ def improve_row(policy, log_policy, at, A, mu, future, f_at, numbers, seen, firs
         p = load(policy, at + a * LANES)
         ratios = ratios + p / fma(mu, p, numbers.exploration)
         mean = fma(p, load(future, f_at + a * LANES), mean)
+    index = spread(float(first_seen))
     greatest = spread(0.0)
     least = spread(inf)
     total = spread(0.0)
     for a in range(A):
         x = (load(future, f_at + a * LANES) - mean) * numbers.step_size
         y = load(policy, at + a * LANES) * exp_small(x)
-        y = y * where_equal(seen, float(first_seen + a), factor, 1.0)
+        y = where_equal(seen, index, y * factor, y)
+        index = index + 1.0
         store(product, a * LANES, y)
         total = total + y
         greatest = greater(absolute(x), greatest)
@@ -363,7 +381,7 @@ def improve_row(policy, log_policy, at, A, mu, future, f_at, numbers, seen, firs
 @njit(cache=True, forceinline=True)
 def improve(sizes, world, numbers, policy, log_policy, scratch):
     """The bonus, backwards, and every row of the next policy."""
-    packs, H, S, A, T = sizes
+    packs, H, S, A, T = sizes[:5]
     blocks = (S + max(1, ROWS // A) - 1) // max(1, ROWS // A)
     for h in range(H - 1, -1, -1):
         t = 0 if T == 1 else h
@@ -373,6 +391,10 @@ def improve(sizes, world, numbers, policy, log_policy, scratch):
             s0, states = even_part(S, blocks, block)
             parts = (states * A + ROWS - 1) // ROWS
             for g in range(packs):
+                if packs > 1:
+                    part = states * A * S // packs
+                    fetch(world.backward, (t * S + s0 + states) * A * S + g * part, part)
+                    fetch(policy, (((g + 1) * H + h) * S + s0) * A * LANES, states * A * LANES)
                 for part in range(parts):
                     row, rows = even_part(states * A, parts, part)
                     if h + 1 < H:
@@ -402,13 +424,15 @@ def improve(sizes, world, numbers, policy, log_policy, scratch):
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(sizes, world, losses, numbers, first, first_replica, seed, replicas, scratch):
     """Play episodes first ... first + n - 1 of some packs of replicas."""
-    packs, H, S, _, _ = sizes
+    packs, H, S = sizes[:3]
+    episodes = losses.row_n.shape[0]
+    world, losses, replicas, scratch = pointers(world), pointers(losses), pointers(replicas), pointers(scratch)
     start, stop = begin(sizes, world.initial, scratch.occupancy)
-    for i in range(losses.row_n.shape[0]):
+    for i in range(episodes):
         follow(sizes, world, losses, i, start, stop, replicas.policy, scratch)
         for g in range(packs):
             add_costs(scratch.cost_s, g * S * LANES, S, replicas.cost, 2 * g * LANES)
-            if losses.means.shape[0] > 0:
+            if sizes.means > 0:
                 add_costs(scratch.pseudo_s, g * S * LANES, S, replicas.pseudo_cost, 2 * g * LANES)
             draw(first_replica + g * LANES, first + i, seed, H, scratch.uniforms)
             play_out(sizes, world, losses, i, g, numbers.exploration, replicas.policy, scratch)

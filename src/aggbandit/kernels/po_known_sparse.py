@@ -12,7 +12,7 @@ from numba import njit
 
 from aggbandit.kernels.po_known import LOWEST
 from aggbandit.kernels.po_known_lanes import add_costs, begin, draw, improve_row, play_out
-from aggbandit.kernels.simd import LANES, exp_bounded, fma, greater, is_zero, load, spread, store
+from aggbandit.kernels.simd import LANES, exp_bounded, fma, greater, is_zero, load, pointers, spread, store
 
 
 class World(NamedTuple):
@@ -38,10 +38,9 @@ def successors_of(transition_tsas):
 @njit(cache=True, forceinline=True)
 def follow(sizes, world, losses, i, policy, scratch):
     """Occupancy, and each state's expected cost summed over steps."""
-    packs, H, S, A, T = sizes
-    n = world.successors.shape[0] // (T * S * A)
+    packs, H, S, A, T, n = sizes[:6]
     loss_at = losses.row_n[i] * H * S * A
-    has_mean = losses.means.shape[0] > 0
+    has_mean = sizes.means > 0
     for x in range(packs * S):
         store(scratch.cost_s, x * LANES, spread(0.0))
         if has_mean:
@@ -79,8 +78,7 @@ def follow(sizes, world, losses, i, policy, scratch):
 @njit(cache=True, forceinline=True)
 def improve(sizes, world, numbers, policy, log_policy, scratch):
     """The bonus, backwards, and every row of the next policy."""
-    packs, H, S, A, T = sizes
-    n = world.successors.shape[0] // (T * S * A)
+    packs, H, S, A, T, n = sizes[:6]
     for g in range(packs):
         for h in range(H - 1, -1, -1):
             t = 0 if T == 1 else h
@@ -111,13 +109,15 @@ def improve(sizes, world, numbers, policy, log_policy, scratch):
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(sizes, world, losses, numbers, first, first_replica, seed, replicas, scratch):
     """Play episodes first ... first + n - 1 of some packs of replicas."""
-    packs, H, S, _, _ = sizes
+    packs, H, S = sizes[:3]
+    episodes = losses.row_n.shape[0]
+    world, losses, replicas, scratch = pointers(world), pointers(losses), pointers(replicas), pointers(scratch)
     begin(sizes, world.initial, scratch.occupancy)
-    for i in range(losses.row_n.shape[0]):
+    for i in range(episodes):
         follow(sizes, world, losses, i, replicas.policy, scratch)
         for g in range(packs):
             add_costs(scratch.cost_s, g * S * LANES, S, replicas.cost, 2 * g * LANES)
-            if losses.means.shape[0] > 0:
+            if sizes.means > 0:
                 add_costs(scratch.pseudo_s, g * S * LANES, S, replicas.pseudo_cost, 2 * g * LANES)
             draw(first_replica + g * LANES, first + i, seed, H, scratch.uniforms)
             play_out(sizes, world, losses, i, g, numbers.exploration, replicas.policy, scratch)

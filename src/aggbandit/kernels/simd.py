@@ -200,46 +200,123 @@ def exp_bounded(x):
     return add_exponent(fma(q, r, 1.0), shifted)
 
 
-def _vector_pointer(context, builder, array_type, array, offset):
-    """A pointer to LANES doubles of a contiguous array from element `offset` on."""
-    return builder.bitcast(
-        _element_pointer(context, builder, array_type, array, offset), ir.VectorType(_DOUBLE, LANES).as_pointer()
-    )
+class PointerType(types.Type):
+    """Where the elements of a contiguous array are, without its sizes or a share in its ownership."""
+
+    def __init__(self, element):
+        self.element = element
+        super().__init__(name=f"pointer_to_{element}")
 
 
-def _element_pointer(context, builder, array_type, array, offset):
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.gep(data, [offset])
-
-
-def _is_flat(array):
-    """Element i of `array.reshape(-1)` is i doubles after the first."""
-    return isinstance(array, types.Array) and array.dtype == types.float64 and array.layout == "C"
+@register_model(PointerType)
+class _PointerModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, dmm.lookup(fe_type.element).get_data_type().as_pointer())
 
 
 @intrinsic
-def load(typingctx, array, offset):
-    """The LANES doubles from element `offset` of a contiguous array (as if it had one axis) on."""
-    if not (_is_flat(array) and isinstance(offset, types.Integer)):
+def pointers(typingctx, arrays):
+    """The same NamedTuple with a pointer in place of each array; other fields as they are.
+
+    An array is counted in and out wherever it is handed on, which costs more than the work on a vector; a pointer is
+    not.  The caller keeps the arrays alive.
+    """
+    if not isinstance(arrays, types.BaseNamedTuple):
         return None
+    if any(isinstance(field, types.Array) and field.layout != "C" for field in arrays.types):
+        return None
+    fields = [PointerType(field.dtype) if isinstance(field, types.Array) else field for field in arrays.types]
 
     def codegen(context, builder, signature, arguments):
-        return builder.load(_vector_pointer(context, builder, signature.args[0], *arguments), align=8)
+        values = []
+        for i, field in enumerate(signature.args[0].types):
+            value = builder.extract_value(arguments[0], i)
+            values.append(
+                context.make_array(field)(context, builder, value).data if isinstance(field, types.Array) else value
+            )
+        return context.make_tuple(builder, signature.return_type, values)
 
-    return LANES_T(array, types.int64), codegen
+    return types.BaseTuple.from_types(fields, arrays.instance_class)(arrays), codegen
 
 
 @intrinsic
-def store(typingctx, array, offset, lanes):
-    """Write LANES doubles from element `offset` of a contiguous array on."""
-    if not (_is_flat(array) and isinstance(offset, types.Integer) and isinstance(lanes, LanesType)):
-        return None
-
+def _get(typingctx, pointer, i):
     def codegen(context, builder, signature, arguments):
-        builder.store(arguments[2], _vector_pointer(context, builder, signature.args[0], *arguments[:2]), align=8)
+        return builder.load(builder.gep(arguments[0], [arguments[1]]))
+
+    return pointer.element(pointer, types.int64), codegen
+
+
+@intrinsic
+def _set(typingctx, pointer, i, value):
+    def codegen(context, builder, signature, arguments):
+        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, lanes), codegen
+    return types.void(pointer, types.int64, pointer.element), codegen
+
+
+@overload(operator.getitem, inline="always")
+def _pointer_getitem(pointer, i):
+    if isinstance(pointer, PointerType) and isinstance(i, types.Integer):
+        return lambda pointer, i: _get(pointer, i)
+    return None
+
+
+@overload(operator.setitem, jit_options={"forceinline": True})
+def _pointer_setitem(pointer, i, value):
+    if isinstance(pointer, PointerType) and isinstance(i, types.Integer):
+        return lambda pointer, i, value: _set(pointer, i, value)
+    return None
+
+
+def _vector_at(builder, pointer, offset):
+    """A pointer to LANES doubles from element `offset` on."""
+    return builder.bitcast(builder.gep(pointer, [offset]), ir.VectorType(_DOUBLE, LANES).as_pointer())
+
+
+def _points_to_doubles(*given):
+    return all(isinstance(t, PointerType) and t.element == types.float64 for t in given)
+
+
+@intrinsic
+def load(typingctx, pointer, offset):
+    """The LANES doubles from element `offset` on."""
+    if not (_points_to_doubles(pointer) and isinstance(offset, types.Integer)):
+        return None
+
+    def codegen(context, builder, signature, arguments):
+        return builder.load(_vector_at(builder, *arguments), align=8)
+
+    return LANES_T(pointer, types.int64), codegen
+
+
+@intrinsic
+def store(typingctx, pointer, offset, lanes):
+    """Write LANES doubles from element `offset` on."""
+    if not (_points_to_doubles(pointer) and isinstance(offset, types.Integer) and isinstance(lanes, LanesType)):
+        return None
+
+    def codegen(context, builder, signature, arguments):
+        builder.store(arguments[2], _vector_at(builder, *arguments[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, lanes), codegen
+
+
+@intrinsic
+def prefetch(typingctx, pointer, offset):
+    """Ask for the cache line of an element that will be read soon; nothing happens where there is none."""
+
+    def codegen(context, builder, signature, arguments):
+        place = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), ir.IntType(8).as_pointer())
+        i32 = ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [place.type, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        builder.call(function, [place, *(ir.Constant(i32, flag) for flag in (0, 1, 1))])  # to read, into all caches
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64), codegen
 
 
 @intrinsic
@@ -306,14 +383,14 @@ def is_zero(typingctx, x):
 
 
 @intrinsic
-def count_at_most(typingctx, array, offset, groups, u):
-    """How many of the 8 `groups` entries of a contiguous array from element `offset` on are <= u."""
-    if not _is_flat(array):
+def count_at_most(typingctx, pointer, offset, groups, u):
+    """How many of the 8 `groups` entries from element `offset` on are <= u."""
+    if not _points_to_doubles(pointer):
         return None
     wide = ir.VectorType(_DOUBLE, 8)
 
     def codegen(context, builder, signature, arguments):
-        first = _element_pointer(context, builder, signature.args[0], *arguments[:2])
+        first = builder.gep(arguments[0], [arguments[1]])
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
         one = builder.insert_element(ir.Constant(wide, ir.Undefined), arguments[3], ir.Constant(ir.IntType(32), 0))
         limit = builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), zeros)
@@ -337,27 +414,27 @@ def count_at_most(typingctx, array, offset, groups, u):
         builder.position_at_end(after)
         return counted
 
-    return types.int64(array, types.int64, types.int64, types.float64), codegen
+    return types.int64(pointer, types.int64, types.int64, types.float64), codegen
 
 
 @intrinsic
 def multiply(typingctx, matrix, m_offset, m_stride, lanes, l_offset, depth, out, o_offset, rows, add):
     """out[i] = Σ_k matrix[k, i] lanes[k], k = 0 ... depth - 1 in this order, for `rows` <= ROWS vectors out[i].
 
-    matrix[k, i] is element m_offset + k m_stride + i of its array; vector k of `lanes` and `out` is LANES doubles from
+    matrix[k, i] is element m_offset + k m_stride + i; vector k of `lanes` and `out` is LANES doubles from
     offset + k LANES on.  With `add` the sums start at out[i] instead of 0.  All sums are kept in registers: one loop
     over k is emitted for each possible number of rows.
     """
-    if not (_is_flat(matrix) and _is_flat(lanes) and _is_flat(out)):
+    if not _points_to_doubles(matrix, lanes, out):
         return None
     vector = ir.VectorType(_DOUBLE, LANES)
     zero = ir.Constant(vector, [0.0] * LANES)
 
     def codegen(context, builder, signature, arguments):
         _, _, m_stride, _, _, depth, _, _, rows, add = arguments
-        m_first = _element_pointer(context, builder, signature.args[0], *arguments[0:2])
-        l_first = _vector_pointer(context, builder, signature.args[3], *arguments[3:5])
-        o_first = _vector_pointer(context, builder, signature.args[6], *arguments[6:8])
+        m_first = builder.gep(arguments[0], [arguments[1]])
+        l_first = _vector_at(builder, *arguments[3:5])
+        o_first = _vector_at(builder, *arguments[6:8])
         after = builder.append_basic_block("multiplied")
         choice = builder.switch(rows, after)
         for n in range(1, ROWS + 1):

@@ -17,7 +17,7 @@ from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.base import Engine, LossBlock
 
 TINY = 2.0**-900  # as in kernels.po_known: below it a probability's logarithm counts
-CACHED_BYTES = 2**19  # transitions so small stay in a core's own cache: packs are then played one after the other,
+CACHED_BYTES = 2**23  # transitions so small stay in a near cache: packs are then played one after the other,
 MOST_PACKS = 8  # otherwise so many share each reading of the transitions; two engines at least, for two threads
 FEWEST_LANES = 3  # replicas; fewer are faster one by one
 SPARSE_BELOW = 0.25  # with a smaller share of nonzeros the sparse kernels are faster
@@ -176,7 +176,13 @@ class LanesEngine(PoKnownEngine):
         H, S, A = problem.shape
         self._lanes: int = LANES
         self._packs = -(-replicas // LANES)
-        self._sizes = kernel.Sizes(self._packs, H, S, A, 1 if mdp.is_stationary else H)
+        T = 1 if mdp.is_stationary else H
+        _, world = self._kernel()
+        self._sizes = kernel.Sizes(
+            packs=self._packs, H=H, S=S, A=A, T=T, successors=world.successors.size // (T * S * A),
+            groups=world.cumulative.size // (kernel.GROUP * T * S * A),
+            first_groups=world.initial_cumulative.size // kernel.GROUP, means=0,
+        )  # fmt: skip
         self._policy = kernel.aligned(self._packs * H * S * A * LANES)
         self._policy[:] = 1.0 / A
         self._log_policy = np.zeros(self._policy.size)  # takes no memory until a probability falls below TINY
@@ -194,8 +200,9 @@ class LanesEngine(PoKnownEngine):
         play, world = self._kernel()
         losses = kernel.Losses(_writable(block.tables_mhsa).reshape(-1), block.row_n, self._means(block).reshape(-1))
         costs, pseudo_costs = self._to_lanes(self._costs), self._to_lanes(self._pseudo_costs)
+        sizes = self._sizes._replace(means=int(self._has_mean))
         play(
-            self._sizes, world, losses, kernel.Numbers(*self._numbers), block.first, self.first_replica,
+            sizes, world, losses, kernel.Numbers(*self._numbers), block.first, self.first_replica,
             np.uint64(self.seed), kernel.Replicas(self._policy, self._log_policy, costs, pseudo_costs), self._scratch,
         )  # fmt: skip
         self._costs, self._pseudo_costs = self._from_lanes(costs, 2), self._from_lanes(pseudo_costs, 2)
