@@ -1,0 +1,80 @@
+"""`aggbandit claims`: put the paper's claims to the test on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aggbandit import _files
+from aggbandit._version import __version__
+from aggbandit.cli import output
+from aggbandit.reporting import numbers
+
+if TYPE_CHECKING:
+    from aggbandit.experiments.claims.base import Claim, Outcome
+
+
+def add_parser(commands: Any) -> None:
+    """`claims` and its options."""
+    command = commands.add_parser(
+        "claims",
+        help="put the paper's claims to the test",
+        formatter_class=output.HelpFormatter,
+        description="Re-runs the paper's claims and prints what was measured, what was expected and the verdict; "
+        "writes claims.html, each claim with its figure and what would show it false. A claim that does not hold is a "
+        "result, not an error.",
+    )
+    command.add_argument("names", nargs="*", metavar="CLAIM", help="only these (default: all)")
+    effort = command.add_mutually_exclusive_group()
+    effort.add_argument("--quick", action="store_true", help="under five minutes on two cores (the default)")
+    effort.add_argument("--full", action="store_true", help="larger K and more replicas: about an hour or two")
+    command.add_argument("--list", action="store_true", help="name the claims and stop")
+    command.add_argument("--out", type=Path, default=Path("results/claims"), metavar="DIR",
+                         help="where claims.html goes (default: results/claims)")  # fmt: skip
+    command.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Test, print, write."""
+    from aggbandit.experiments import claims
+
+    chosen = [claims.get(name) for name in arguments.names or claims.names()]
+    if arguments.list:
+        table = output.table("id", "claim")
+        for claim in chosen:
+            output.add_row(table, claim.id, claim.title)
+        output.print_table(table)
+        return 0
+    from aggbandit.reporting.claims_page import claims_page
+
+    tested: list[tuple[Claim, Outcome, float]] = []
+    for claim in chosen:
+        began = time.perf_counter()
+        outcome = claim.play(arguments.full, lambda text, claim=claim: _tell(f"{claim.id}: {text}"))  # type: ignore[misc]
+        tested.append((claim, outcome, time.perf_counter() - began))
+        _tell("")
+        _print(*tested[-1])
+    about = {"effort": "full" if arguments.full else "quick", "version": __version__}
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    target = arguments.out / "claims.html"
+    _files.write_atomically(target, claims_page(tested, about).encode())
+    print(f"{target}  opens in any browser, offline")
+    return 0
+
+
+def _tell(text: str) -> None:
+    """What is played now: one line that is rewritten on a terminal, a line each elsewhere."""
+    if sys.stderr.isatty():
+        print(f"\r{text:<78}\r", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _print(claim: Claim, outcome: Outcome, seconds: float) -> None:
+    print(numbers.simple(f"{claim.title}  ({seconds:.0f} s)"))
+    for one in outcome.findings:
+        print(numbers.simple(f"  {one.verdict:24}{one.what}: {one.measured}  (expected: {one.expected})"))
+    print()
