@@ -18,6 +18,7 @@ from aggbandit._version import __version__
 if TYPE_CHECKING:
     from aggbandit import adversaries, errors, learners, planning, theory
     from aggbandit.experiments.diagnosis import diagnose
+    from aggbandit.experiments.store import open_store
     from aggbandit.learners.base import Draws, Episode, Learner, Needs, Problem
     from aggbandit.mdp import instances
     from aggbandit.mdp.tabular import TabularMDP
@@ -40,6 +41,7 @@ __all__ = [
     "errors",
     "instances",
     "learners",
+    "open_store",
     "planning",
     "run",
     "start",
@@ -60,6 +62,7 @@ _WHERE = {  # name: "module" or "module:attribute"
     "errors": "aggbandit.errors",
     "instances": "aggbandit.mdp.instances",
     "learners": "aggbandit.learners",
+    "open_store": "aggbandit.experiments.store:open_store",
     "planning": "aggbandit.planning",
     "run": "aggbandit.simulation.run:run",
     "start": "aggbandit.simulation.session:start",

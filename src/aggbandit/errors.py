@@ -26,3 +26,7 @@ class DamagedFileError(AggbanditError, OSError):
 
 class MissingExtraError(AggbanditError, ImportError):
     """An optional package is absent.  The message gives the command that installs it."""
+
+
+class StorageError(AggbanditError, OSError):
+    """A result cannot be written: the disk is full, the folder is read-only.  What was written before stays."""

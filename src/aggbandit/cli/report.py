@@ -30,6 +30,14 @@ def add_parser(commands: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Read, print, write; 1 where a file was damaged and left out."""
+    from aggbandit.experiments.store import MARKER, Store
+
+    if (arguments.folder / MARKER).exists():
+        from aggbandit.cli import sweep
+
+        target: Path = arguments.out or arguments.folder
+        target.mkdir(parents=True, exist_ok=True)
+        return sweep.draw(Store.open(arguments.folder), target)
     from aggbandit.experiments.first_look import stored
     from aggbandit.reporting.curves import Curves
     from aggbandit.simulation.result import RunResult

@@ -9,7 +9,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from aggbandit.cli import output
+from aggbandit.cli import output, sweep
 from aggbandit.errors import InvalidInputError
 from aggbandit.experiments.first_look import FIRST_LOOK, Plan, begun, play
 from aggbandit.experiments.named import Named
@@ -21,6 +21,8 @@ examples:
   aggbandit run --learner po-known --learner po-known:step_size=main --episodes 1e5
   aggbandit run --instance random:states=5,horizon=4 --adversary switching:blocks=3
   aggbandit run --learner mine.learners:Greedy --replicas 8
+  aggbandit run scaling --dry-run
+  aggbandit run study.toml --out results/study --workers 8
 
 A learner, instance or adversary is written id:argument=value,...; `aggbandit list` names them and
 `aggbandit show ID` explains their arguments. A learner of your own is written module:Class; the
@@ -42,8 +44,9 @@ def add_parser(commands: Any) -> None:
         epilog=EPILOG,
         formatter_class=output.HelpFormatter,
     )
-    command.add_argument("--out", type=Path, default=Path("results/first-look"), metavar="DIR",
-                         help="where results, report.html and regret.pdf go (default: %(default)s)")  # fmt: skip
+    command.add_argument("--out", type=Path, metavar="DIR",
+                         help="where results, report.html and regret.pdf go (default: results/first-look, or "
+                              "results/sweeps/NAME for a SPEC)")  # fmt: skip
     command.add_argument("--learner", action="append", type=_named, metavar="ID[:ARGS]",
                          help=f"who plays; repeat for several (default: {', '.join(first.labels)})")  # fmt: skip
     command.add_argument("--instance", type=_named, default=first.instance, metavar="ID[:ARGS]",
@@ -58,11 +61,15 @@ def add_parser(commands: Any) -> None:
                          help="of everything random (default: %(default)s)")  # fmt: skip
     command.add_argument("--threads", type=_count, default=None, metavar="N",
                          help="over which replicas are spread (default: all cores)")  # fmt: skip
+    sweep.add_arguments(command)
     command.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Play, print, write."""
+    if arguments.spec is not None:
+        _nothing_else(arguments)
+        return sweep.execute(arguments)
     from aggbandit.reporting.curves import Curves
 
     plan = Plan(
@@ -73,7 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
         replicas=arguments.replicas,
         seed=arguments.seed,
     ).with_reference()
-    out: Path = arguments.out
+    out: Path = arguments.out or Path("results/first-look")
     curves: list[Curves] = []
     stopped = ""
     with output.Watch() as watch:
@@ -92,6 +99,14 @@ def execute(arguments: argparse.Namespace) -> int:
     elif stopped:
         print(f"aggbandit: {stopped}", file=sys.stderr)
     return STOPPED if stopped else 0
+
+
+def _nothing_else(arguments: argparse.Namespace) -> None:
+    """With a spec, what to play is in the spec."""
+    usual = {"learner": None, **{name: getattr(FIRST_LOOK, name) for name in sweep.NOT_WITH_SPEC if name != "learner"}}
+    given = [name for name in sweep.NOT_WITH_SPEC if getattr(arguments, name) != usual[name]]
+    if given:
+        raise InvalidInputError(f"--{given[0]} is not taken with a SPEC: write {given[0]} = ... into the spec.")
 
 
 def _named(text: str) -> Named:

@@ -1,0 +1,414 @@
+"""Specs: TOML files that say which cells a study has.
+
+    name = "blocks"
+    episodes = [1_000, 10_000]          # a list is a grid: every entry with every entry of every other list
+    replicas = 32
+    seed = { first = 0, count = 10 }
+    instance = "random:states=5,horizon=4"
+    learner = ["uniform", "po-known"]
+
+    [[adversary]]
+    id = "switching"
+    blocks = [2, 8, 32]
+
+    [[group]]                           # optional: named parts, each with its own keys instead of those above
+    name = "step sizes"
+    learner = { id = "po-known", step_size = ["appendix", "main"] }
+
+An argument that is a list itself is written as a list of lists; "none" is Python's None.  The cell's seed is also
+that of the instance and the losses, unless they are given one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from aggbandit._checks import require_arguments, require_integer
+from aggbandit.errors import AggbanditError, InvalidInputError
+from aggbandit.experiments import _positions
+from aggbandit.experiments.cells import FORMAT, KINDS, Cell, canonical, canonical_text, defaults, factory
+from aggbandit.experiments.named import Named
+
+DEFAULTS = {"replicas": 1, "seed": 0, "evaluate_every": 1, "delays": 0}
+AXES = ("episodes", *DEFAULTS)
+KEYS = (*KINDS, *AXES, "checkpoints")  # of a group
+TOP = ("name", "description", *KEYS, "group")
+LEAST = {"episodes": 1, "replicas": 1, "seed": 0, "evaluate_every": 1, "delays": 0}
+MOST = {"episodes": 2**32 - 1, "replicas": 2**32 - 1, "seed": 2**64 - 1}
+CHECKPOINTS = 60
+MOST_CELLS = 1_000_000
+BUILT_IN = resources.files("aggbandit.experiments") / "specs"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A named part of a spec."""
+
+    name: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a spec file resolves to."""
+
+    name: str
+    description: str
+    text: str  # the file
+    groups: tuple[Group, ...]
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell once, in the order in which they are played."""
+        return tuple({cell.id: cell for group in self.groups for cell in group.cells}.values())
+
+    @classmethod
+    def load(cls, source: str | Path) -> Spec:
+        """The spec in this file, or the built-in one of this name."""
+        path = Path(source)
+        if path.is_file():
+            return cls.parse(path.read_bytes(), source=path.name, name=path.stem)
+        known = built_in()
+        if str(source) in known:
+            return cls.parse((BUILT_IN / f"{source}.toml").read_bytes(), source=f"{source}.toml", name=str(source))
+        near = get_close_matches(str(source), known, n=1, cutoff=0.4)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidInputError(
+            f"there is no spec file {str(source)!r}, and no built-in spec of that name.{hint} "
+            f"Built in: {', '.join(known)}."
+        )
+
+    @classmethod
+    def parse(cls, data: bytes | str, *, source: str = "spec", name: str = "spec") -> Spec:
+        """The spec in this text; `source` stands in error messages, `name` is its name if it gives none."""
+        try:
+            text = data.decode() if isinstance(data, bytes) else data
+            read = tomllib.loads(text)
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(f"{source}: it is no UTF-8 text ({error.reason} at byte {error.start}).") from None
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInputError(f"{source}: it is no valid TOML: {error}.") from None
+        return _Reader(text, read, source).spec(name)
+
+
+def built_in() -> list[str]:
+    """The names of the specs that come with the package."""
+    return sorted(entry.name.removesuffix(".toml") for entry in BUILT_IN.iterdir() if entry.name.endswith(".toml"))
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """One instance, adversary or learner, all its arguments fixed but perhaps the seed."""
+
+    path: _positions.Path  # where it stands
+    id: str
+    given: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        return str(Named(self.id, self.given))
+
+
+class _Reader:
+    """Checks a parsed file and expands it; knows where everything stands."""
+
+    def __init__(self, text: str, read: dict[str, Any], source: str) -> None:
+        self.text, self.read, self.source = text, read, source
+        self._tried: set[Any] = set()
+
+    def spec(self, name: str) -> Spec:
+        read = self.read
+        self._known_keys(read, TOP, (), "A spec")
+        name = self._string("name", read.get("name", name))
+        description = self._string("description", read.get("description", ""), plain=False)
+        groups = read.get("group")
+        if groups is None:
+            return Spec(name, description, self.text, (self._group(name, {}, ()),))
+        if not isinstance(groups, list) or not groups or not all(isinstance(one, dict) for one in groups):
+            raise self._wrong(("group",), groups, "groups are tables, each under its own line [[group]].")
+        found: list[Group] = []
+        for i, one in enumerate(groups):
+            at: _positions.Path = ("group", i)
+            self._known_keys(one, ("name", *KEYS), at, "A group")
+            if "name" not in one:
+                raise self._wrong(at, None, "every group needs a name.")
+            title = self._string("name", one["name"], at, plain=False)
+            if any(title == other.name for other in found):
+                raise self._wrong((*at, "name"), title, "another group has this name.")
+            found.append(self._group(title, one, at))
+        return Spec(name, description, self.text, tuple(found))
+
+    # Expansion
+
+    def _group(self, name: str, own: Mapping[str, Any], at: _positions.Path) -> Group:
+        def entry(key: str) -> tuple[Any, _positions.Path]:
+            if key in own:
+                return own[key], (*at, key)
+            return self.read.get(key, DEFAULTS.get(key)), (key,)
+
+        choices: dict[str, list[_Choice]] = {}
+        for kind in KINDS:
+            value, path = entry(kind)
+            if value is None:
+                raise self._wrong(at, None, f"{self._who(name, at)} has no {kind}: give {kind} = ... ")
+            choices[kind] = self._choices(kind, value, path)
+        axes: dict[str, list[int]] = {}
+        for axis in AXES:
+            value, path = entry(axis)
+            if value is None:
+                raise self._wrong(at, None, f"{self._who(name, at)} does not say how many episodes: episodes = 10_000")
+            axes[axis] = self._integers(axis, value, path)
+        value, path = entry("checkpoints")
+        checkpoints = self._checkpoints(CHECKPOINTS if value is None else value, path, max(axes["episodes"]))
+        count = 1
+        for size in (*map(len, choices.values()), *map(len, axes.values())):
+            count *= size
+        if count > MOST_CELLS:
+            raise self._wrong(at, None, f"{self._who(name, at)} has {count} cells; a spec may have {MOST_CELLS}.")
+        # seeds outermost: a sweep stopped half-way has compared everything on the first seeds
+        cells: dict[str, Cell] = {}
+        orders = product(axes["seed"], axes["episodes"], axes["replicas"], axes["evaluate_every"], axes["delays"])
+        for seed, episodes, replicas, every, delays in orders:
+            for instance, adversary in product(choices["instance"], choices["adversary"]):
+                for learner in choices["learner"]:
+                    self._try(instance, adversary, learner, seed, episodes, delays, (*at, "delays"))
+                    form = {
+                        "format": FORMAT,
+                        "instance": self._full("instance", instance, seed),
+                        "adversary": self._full("adversary", adversary, seed),
+                        "learner": self._full("learner", learner, None),
+                        "episodes": episodes, "replicas": replicas, "seed": seed, "evaluate_every": every,
+                        "delays": delays, "checkpoints": checkpoints,
+                    }  # fmt: skip
+                    cell = Cell(canonical_text(form), instance.label, adversary.label, learner.label)
+                    cells.setdefault(cell.id, cell)
+        return Group(name, tuple(cells.values()))
+
+    def _who(self, name: str, at: _positions.Path) -> str:
+        return f"group {name!r}" if at else "the spec"
+
+    def _full(self, kind: str, choice: _Choice, seed: int | None) -> dict[str, Any]:
+        """Id and all arguments: given, else the cell's seed, else the default."""
+        known = defaults(kind, choice.id)
+        own = {"seed": seed} if seed is not None and _takes_seed(kind, choice.id) else {}
+        full = {"id": choice.id, "arguments": {**known, **own, **choice.given}}
+        return {**full, "version": factory(kind, choice.id).version} if kind == "learner" else full  # type: ignore[attr-defined]
+
+    def _choices(self, kind: str, value: Any, path: _positions.Path) -> list[_Choice]:
+        """Every instance (adversary, learner) that this key stands for."""
+        if isinstance(value, list):
+            if not value:
+                raise self._wrong(path, value, f"it is empty: no {kind} is left to play.")
+            places = [((*path, i), one) for i, one in enumerate(value)]
+        else:
+            places = [(path, value)]
+        found: dict[str, _Choice] = {}
+        for place, one in places:
+            for choice in self._expanded(kind, one, place):
+                full = canonical_text({"id": choice.id, "arguments": {**defaults(kind, choice.id), **choice.given}})
+                if full in found and found[full].path != place:
+                    raise self._wrong(place, one, f"this {kind} is already there, as {found[full].label!r}.")
+                found[full] = choice
+        return list(found.values())
+
+    def _expanded(self, kind: str, value: Any, path: _positions.Path) -> Iterator[_Choice]:
+        if isinstance(value, str):
+            try:
+                named = Named.parse(value)
+            except InvalidInputError as error:
+                raise self._wrong(path, value, str(error)) from None
+            name, arguments = named.name, dict(named.arguments)
+        elif isinstance(value, dict):
+            arguments = dict(value)
+            name = arguments.pop("id", None)
+            if not isinstance(name, str):
+                raise self._wrong(path, name, f'it needs id = "...", the name of {_article(kind)}.')
+        else:
+            raise self._wrong(path, value, 'must be "id:argument=value,...", a table with an id, or a list of them.')
+        try:
+            made_by = factory(kind, name)
+        except AggbanditError as error:
+            raise self._wrong((*path, "id"), name, str(error)) from None
+        for argument in arguments:
+            try:
+                known = {argument: None, **dict.fromkeys(_required(made_by))}
+                require_arguments(kind, name, made_by, known)
+            except InvalidInputError as error:
+                raise self._wrong((*path, argument), arguments[argument], str(error)) from None
+        try:
+            require_arguments(kind, name, made_by, arguments)
+        except InvalidInputError as error:
+            raise self._wrong(path, None, str(error)) from None
+        grids = []
+        for argument, given in arguments.items():
+            several = given if isinstance(given, list) else [given]
+            if not several:
+                raise self._wrong((*path, argument), given, "an empty list leaves nothing to play.")
+            try:
+                grids.append([None if one == "none" else canonical(one) for one in several])
+            except InvalidInputError as error:
+                raise self._wrong((*path, argument), given, str(error)) from None
+        for values in product(*grids):
+            yield _Choice(path, name, dict(zip(arguments, values, strict=True)))
+
+    # Single keys
+
+    def _integers(self, axis: str, value: Any, path: _positions.Path) -> list[int]:
+        if axis == "seed" and isinstance(value, dict):
+            self._known_keys(value, ("first", "count"), path, "A range of seeds")
+            first = self._integer(axis, value.get("first", 0), (*path, "first"))
+            if "count" not in value:
+                raise self._wrong(path, value, "a range of seeds needs count = ...")
+            count = value["count"]
+            if type(count) is not int or not 1 <= count <= MOST_CELLS:
+                raise self._wrong((*path, "count"), count, f"must be between 1 and {MOST_CELLS}.")
+            return list(range(first, first + count))
+        several = value if isinstance(value, list) else [value]
+        if not several:
+            raise self._wrong(path, value, "an empty list leaves nothing to play.")
+        places = [(*path, i) for i in range(len(several))] if isinstance(value, list) else [path]
+        numbers = [self._integer(axis, one, place) for one, place in zip(several, places, strict=True)]
+        for i, number in enumerate(numbers):
+            if number in numbers[:i]:
+                raise self._wrong(places[i], number, "it is there twice.")
+        return numbers
+
+    def _integer(self, axis: str, value: Any, path: _positions.Path) -> int:
+        whole = int(value) if isinstance(value, float) and value.is_integer() else value
+        try:
+            return require_integer(axis, whole, low=LEAST[axis], high=MOST.get(axis))
+        except InvalidInputError as error:
+            raise self._wrong(path, value, str(error)) from None
+
+    def _checkpoints(self, value: Any, path: _positions.Path, episodes: int) -> int | list[int]:
+        several = value if isinstance(value, list) else [value]
+        if not several:
+            raise self._wrong(path, value, "it is empty; give a count, or the episodes at which curves are noted.")
+        for i, one in enumerate(several):
+            place = (*path, i) if isinstance(value, list) else path
+            if type(one) is not int or one < 1:
+                raise self._wrong(place, one, "must be a whole number, at least 1.")
+            if isinstance(value, list) and one > episodes:
+                raise self._wrong(place, one, f"lies beyond the {episodes} episodes that are played.")
+        return sorted(set(several)) if isinstance(value, list) else several[0]
+
+    def _string(self, key: str, value: Any, at: _positions.Path = (), *, plain: bool = True) -> str:
+        if not isinstance(value, str) or (key == "name" and not value.strip()):
+            raise self._wrong((*at, key), value, "must be a string.")
+        if plain and not _NAME.fullmatch(value):
+            raise self._wrong((*at, key), value, "must be letters, digits, '.', '-' and '_': it names a file.")
+        return value
+
+    def _known_keys(self, table: Mapping[str, Any], known: Iterable[str], at: _positions.Path, what: str) -> None:
+        for key in table:
+            if key not in known:
+                near = get_close_matches(key, list(known), n=1, cutoff=0.4)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise self._wrong(
+                    (*at, key), table[key], f"there is no such key.{hint} {what} has: {', '.join(known)}."
+                )
+
+    # What only making the things can tell
+
+    def _try(
+        self, instance: _Choice, adversary: _Choice, learner: _Choice, seed: int, episodes: int, delays: int,
+        delays_at: _positions.Path,
+    ) -> None:  # fmt: skip
+        """Make it all once, whatever the seed, so that a mistake is told before anything is played."""
+        from aggbandit import adversaries, learners
+        from aggbandit.learners.base import Problem
+        from aggbandit.mdp import instances
+
+        key = instance.label, adversary.label, learner.label, episodes, delays
+        if key in self._tried:
+            return
+        made = self.__dict__.setdefault("_made", {})
+        for kind, choice, parts in (
+            ("instance", instance, (instance.label,)),
+            ("adversary", adversary, (instance.label, adversary.label)),
+            ("learner", learner, (learner.label,)),
+        ):
+            if (kind, *parts) in made:
+                continue
+            own = {"seed": seed} if kind != "learner" and _takes_seed(kind, choice.id) else {}
+            arguments = {**own, **choice.given}
+            try:
+                if kind == "instance":
+                    made[kind, *parts] = instances.make(choice.id, **arguments)
+                elif kind == "adversary":
+                    mdp = made["instance", instance.label]
+                    made[kind, *parts] = adversaries.make(choice.id, mdp, **arguments)
+                else:
+                    made[kind, *parts] = learners.make(choice.id, **arguments)
+            except (AggbanditError, TypeError, ValueError) as error:
+                raise self._wrong_choice(choice, str(error)) from None
+        mdp, player = made["instance", instance.label], made["learner", learner.label]
+        try:
+            player.check(Problem.of(mdp, episodes, player.needs))
+        except AggbanditError as error:
+            raise self._wrong_choice(learner, f"on {instance.label}, episodes = {episodes}: {error}") from None
+        if delays and not player.needs.late_feedback:
+            raise self._wrong(
+                delays_at, delays, f"{learner.label} does not take late feedback; delays must be 0 for it."
+            )
+        self._tried.add(key)
+
+    def _wrong_choice(self, choice: _Choice, message: str) -> InvalidInputError:
+        """The error at the argument that its message names first, else at the whole."""
+        named = [key for key in choice.given if re.search(rf"\b{re.escape(key)}\b", message)]
+        named.sort(key=lambda key: re.search(rf"\b{re.escape(key)}\b", message).start())  # type: ignore[union-attr]
+        if named:
+            return self._wrong((*choice.path, named[0]), choice.given[named[0]], message)
+        return self._wrong(choice.path, choice.label, message)
+
+    def _wrong(self, path: _positions.Path, value: Any, message: str) -> InvalidInputError:
+        line = _positions.line_of(self.text, path) if path else None
+        where = f"{self.source}, line {line}" if line else self.source
+        what = dotted(path)
+        shown = "" if value is None or not what else f" = {_short(value)}"
+        return InvalidInputError(
+            f"{where}: {what}{shown}: {message.strip()}" if what else f"{where}: {message.strip()}"
+        )
+
+
+def dotted(path: _positions.Path) -> str:
+    """`group[0].learner[1].confidence`."""
+    out = ""
+    for part in path:
+        out += f"[{part}]" if isinstance(part, int) else f".{part}" if out else part
+    return out
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aei" else f"a {kind}"
+
+
+def _required(made_by: Any) -> list[str]:
+    parameters = inspect.signature(made_by).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+
+
+_TAKES_SEED: dict[tuple[str, str], bool] = {}
+
+
+def _takes_seed(kind: str, name: str) -> bool:
+    key = kind, name
+    if key not in _TAKES_SEED:
+        _TAKES_SEED[key] = "seed" in inspect.signature(factory(kind, name)).parameters
+    return _TAKES_SEED[key]
