@@ -35,7 +35,8 @@ def test_estimates_are_unbiased_given_the_pool():
     assert law.sum() == pytest.approx(1.0, rel=1e-12)
     assert law.min() == pytest.approx(0.3 / len(law), rel=1e-12)
     assert law[0] == pytest.approx(0.7 / len(state.pool_cm) + 0.3 / len(law), rel=1e-12)
-    loss = np.random.default_rng(2).random(problem.shape).ravel()
+    scale = state.shape.scale_n
+    loss = np.random.default_rng(2).random(problem.shape).ravel() * scale  # ⟨ℓ, x⟩ = ⟨scale ℓ, y⟩
     span = state.shape.span_nd
     mean, second = np.zeros(loss.size), 0.0
     for x, weight in zip(points, law, strict=True):
@@ -44,7 +45,7 @@ def test_estimates_are_unbiased_given_the_pool():
         mean += weight * estimate
         one = volumetric.estimate(span, points, law, x, 1.0)
         second += weight * float(law @ (points @ one) ** 2)
-    arms = naive_exp2.distinct_occupancies(problem.transition, problem.initial)
+    arms = naive_exp2.distinct_occupancies(problem.transition, problem.initial) / np.where(scale > 0, scale, 1)
     np.testing.assert_allclose(arms @ mean, arms @ loss / problem.H, rtol=1e-8)
     assert second == pytest.approx(span.shape[1], rel=1e-8)  # Σ p̂ x^T C^{-1} x = d
 
@@ -62,7 +63,7 @@ def test_updates_tilt_the_density_by_the_scaled_estimate():
     assert not np.array_equal(after.pool_cm, state.pool_cm)
     # what is played has the occupancy that was drawn
     occupancy = planning.occupancy(problem.transition, after.policy_hsa, problem.initial)[:, :, None] * after.policy_hsa
-    np.testing.assert_allclose(occupancy.ravel(), after.played_n, atol=1e-12)
+    np.testing.assert_allclose(occupancy.ravel(), after.played_n * after.shape.scale_n, atol=1e-12)
 
 
 @pytest.mark.equation("HK16-eta")
@@ -92,7 +93,7 @@ def test_first_draws_are_uniform_on_the_simplex():
     # H = 1: p_1 is uniform, with mean 1/A.  Band: 5 standard deviations of a mean of |S'| draws
     problem = Problem(H=1, S=1, A=3, episodes=100, transition=np.ones((1, 1, 3, 1)))
     state = played(Volumetric(), problem, 0)
-    points = state.shape.centre_n + state.pool_cm @ state.shape.tangent_nm.T
+    points = state.shape.scale_n * (state.shape.centre_n + state.pool_cm @ state.shape.tangent_nm.T)
     # the variance of a coordinate of a uniform point of the triangle is 1/18
     np.testing.assert_allclose(points.mean(axis=0), 1 / 3, atol=5 * sqrt(1 / 18 / len(points)))
     np.testing.assert_allclose(points.var(axis=0), 1 / 18, atol=0.01)

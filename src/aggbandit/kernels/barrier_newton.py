@@ -26,7 +26,7 @@ _LAST_STEP = 1e-5  # decrement after which one full step leaves less than 1e-10:
 _TO_BOUNDARY = 0.99
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _sum(row_i):
     total = 0.0
     for i in range(row_i.shape[0]):
@@ -34,13 +34,13 @@ def _sum(row_i):
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _clear(row_i):
     for i in range(row_i.shape[0]):
         row_i[i] = 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def factor(diagonal_hij, off_hij):
     """Block Cholesky of the symmetric block-tridiagonal matrix, in place.
 
@@ -78,7 +78,7 @@ def factor(diagonal_hij, off_hij):
                     off_hij[h, i, j] /= diagonal_hij[h, i, i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def solve(diagonal_hij, off_hij, right_hi):
     """The solution of the factored system, in place of its right side."""
     H, S = right_hi.shape
@@ -102,7 +102,7 @@ def solve(diagonal_hij, off_hij, right_hi):
             right_hi[h, i] = value / diagonal_hij[h, i, i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def tangent(transition_tsas, open_hs, weight_hsa, gradient_hsa, out_hsa):
     """K g for a diagonal Hessian 1 / weight, known dynamics: C out = 0."""
     H, S, A = weight_hsa.shape
@@ -145,7 +145,7 @@ def tangent(transition_tsas, open_hs, weight_hsa, gradient_hsa, out_hsa):
                 out_hsa[h, s, a] = weight_hsa[h, s, a] * rest
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_steps):
     """Move x to the least of Σ cost x − root Σ √x − Σ log ln x over the polytope; the decrement there, the steps made.
 
@@ -214,7 +214,7 @@ def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_step
     return decrement, most_steps
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def restore(transition_tsas, initial_s, open_hs, x_hsa):
     """Scale x place by place so that it obeys the flow equations to the last bit that rounding allows.
 
@@ -238,7 +238,7 @@ def restore(transition_tsas, initial_s, open_hs, x_hsa):
                         inflow_hs[h + 1, i] += transition_tsas[t, s, a, i] * x_hsa[h, s, a]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def dikin(transition_tsas, open_hs, x_hsa, normal_hsa, out_step_hsa, out_pull_hsa):
     """A uniform point of the Dikin ellipsoid's surface around x, as a step from x, and Hess · step.
 
@@ -267,7 +267,7 @@ def dikin(transition_tsas, open_hs, x_hsa, normal_hsa, out_step_hsa, out_pull_hs
                 out_pull_hsa[h, s, a] = out_step_hsa[h, s, a] / weight_hsa[h, s, a] if open_hs[h, s] else 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _box_terms(m_i, share_i, total, out_alpha_i, out_beta_i):
     """1/m² and 1/(share Σm − m)², the latter 0 where share >= 1 and there is no such constraint."""
     for i in range(m_i.shape[0]):
@@ -275,7 +275,7 @@ def _box_terms(m_i, share_i, total, out_alpha_i, out_beta_i):
         out_beta_i[i] = 1.0 / (share_i[i] * total - m_i[i]) ** 2 if share_i[i] < 1.0 else 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _box_inverse(alpha_i, beta_i, share_i, out_first_i, out_second_i, out_g_i):
     """The inverse of B = diag(α + β) − b 1^T − 1 b^T + κ 1 1^T, b = β share, κ = Σ β share², by Woodbury's formula.
 
@@ -298,7 +298,7 @@ def _box_inverse(alpha_i, beta_i, share_i, out_first_i, out_second_i, out_g_i):
     return q / scale, r / scale, t / scale
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _box_solve(g_i, first_i, second_i, q, r, t, right_i, out_i):
     """B^{-1} right."""
     n = g_i.shape[0]
@@ -313,7 +313,7 @@ def _box_solve(g_i, first_i, second_i, q, r, t, right_i, out_i):
         out_i[i] = g_i[i] * right_i[i] - on_first * first_i[i] - on_second * second_i[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _box_apply(alpha_i, beta_i, share_i, step_i, out_i):
     """B step."""
     n = alpha_i.shape[0]
@@ -329,7 +329,7 @@ def _box_apply(alpha_i, beta_i, share_i, step_i, out_i):
         out_i[i] += along
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def tangent_boxes(lower_hsai, share_hsai, open_hs, m_hsai, x_sa, gradient_hsai, gradient_sa, out_hsai, out_sa):
     """K g for the log barrier of the boxes' polytope at (m, x): C out = 0."""
     S, A = x_sa.shape
@@ -413,7 +413,7 @@ def tangent_boxes(lower_hsai, share_hsai, open_hs, m_hsai, x_sa, gradient_hsai, 
                 out_sa[s, a] = 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def hessian_boxes(share_hsai, open_hs, m_hsai, x_sa, step_hsai, step_sa, out_hsai, out_sa):
     """Hess · step for the log barrier of the boxes' polytope at (m, x), and step^T Hess step."""
     S, A = x_sa.shape
@@ -440,7 +440,7 @@ def hessian_boxes(share_hsai, open_hs, m_hsai, x_sa, step_hsai, step_sa, out_hsa
     return square
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def minimise_boxes(lower_hsai, share_hsai, open_hs, cost_hsai, cost_sa, m_hsai, x_sa, most_steps):
     """Move (m, x) to the least of Σ cost · (m, x) + R over the boxes' polytope; the decrement there, the steps.
 
@@ -546,7 +546,7 @@ def minimise_boxes(lower_hsai, share_hsai, open_hs, cost_hsai, cost_sa, m_hsai, 
     return decrement, most_steps
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def restore_boxes(lower_hsai, initial_s, open_hs, m_hsai, x_sa):
     """`restore` for the boxes' polytope."""
     S, A = x_sa.shape
@@ -576,7 +576,7 @@ def restore_boxes(lower_hsai, initial_s, open_hs, m_hsai, x_sa):
                 x_sa[s, a] *= scale
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def dikin_boxes(
     lower_hsai,
     share_hsai,

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rank_one_update(root_dd, feature_d):
     """Turn R into the factor of A + x x^T by Givens rotations; x is used up.  O(d²) from its first entry that is not 0.
 
@@ -29,7 +29,7 @@ def rank_one_update(root_dd, feature_d):
             feature_d[i] = cosine * below - sine * above
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def solve(root_dd, right_d):
     """A^{-1} b in place of b."""
     d = right_d.shape[0]
@@ -42,7 +42,7 @@ def solve(root_dd, right_d):
     _back(root_dd, right_d)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _back(root_dd, right_d):
     """R^{-1} b in place of b."""
     d = right_d.shape[0]
@@ -53,14 +53,14 @@ def _back(root_dd, right_d):
         right_d[k] = value / root_dd[k, k]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def spread(root_dd, normal_md):
     """R^{-1} z in place of each row z: from independent normal numbers to the covariance A^{-1}."""
     for m in range(normal_md.shape[0]):
         _back(root_dd, normal_md[m])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def inverse_norms(root_dd, rows_nd, out_n):
     """‖x‖² in the norm of A^{-1} for every row: the squared length of R^{-T} x."""
     n, d = rows_nd.shape

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best(model_tsas, loss_mhsa, initial_s, limit, out_actions_mhs, out_value_m):
     """The actions of least expected loss of every member, the smallest of equals, and its value at the start.
 
@@ -39,7 +39,7 @@ def best(model_tsas, loss_mhsa, initial_s, limit, out_actions_mhs, out_value_m):
         out_value_m[m] = value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def evaluate(model_tsas, loss_mhsa, policy_mhsa, initial_s, limit, out_q_mhsa, out_value_m):
     """Q of every member's policy, and its value at the start.
 
@@ -69,7 +69,7 @@ def evaluate(model_tsas, loss_mhsa, policy_mhsa, initial_s, limit, out_q_mhsa, o
         out_value_m[m] = value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def exponential_weights(q_mhsa, step, logits_mhsa, out_policy_mhsa):
     """logits −= step · Q, kept at most 0 in every row, and their softmax over a."""
     M, H, S, A = q_mhsa.shape

@@ -37,7 +37,7 @@ class UnknownState(NamedTuple):
     body: box_polytope.Boxes  # the plausible occupancies, S_i
     distortion_hsa: FloatArray  # ε_i, 0 at the last step
     inverse_step: float  # 1/η_k
-    least_inverse_step: float  # 1/(2 η_0)
+    least_inverse_step: float  # 1/(2 η_0), or 2 m H where greater
     point: box_polytope.Point  # x_k
     cost: box_polytope.Point  # Σ η_j ℓ̃_j over the epoch's episodes before k
     pull: box_polytope.Point
@@ -72,7 +72,8 @@ class Dlb(Learner[Any]):
              short).  B = max(H, (H − 1) Σ_{h,s,a} max(N, 1) ε²) is the paper's bound for these ε.
              3. Nothing leads out of the last step, so that it has no successors in the polytope, no ε and no counts:
              m = (A S − 1)(1 + (H − 2) S) + (A − 1) S from one first state.
-             4. Should rounding or `boost_scale` take η_k over 2 η_0, which the theorem excludes, it stays there.
+             4. Should rounding or `boost_scale` take η_k over 2 η_0, which the theorem excludes, it stays there; nor is
+             it ever above 1/(2 m H), which mirror descent needs and a greater `step_scale` would break.
     Cost     O(H S³ + H S² A) time a Newton step with known dynamics, O(H S³ A) with unknown, 3 to 8 of them an episode.
 
     With these constants nothing is learned at laptop scale, docs/coverage.md has the numbers: for experiments raise
@@ -106,7 +107,7 @@ class Dlb(Learner[Any]):
             open_hs = occupancy_polytope.reachable(transition_tsas, problem.initial, problem.H)
             return {"step_size": self._known_step(problem, open_hs)}
         first = self._new_epoch(problem, transition_counts.none_yet(*problem.shape), None)
-        return {"first_step_size": 0.5 / first.least_inverse_step}
+        return {"first_step_size": 1.0 / first.inverse_step}
 
     def init(self, problem: Problem, draws: Draws) -> KnownState | UnknownState:
         if self.dynamics != KNOWN:
@@ -158,7 +159,8 @@ class Dlb(Learner[Any]):
         m, theta = box_polytope.dimension(body, A), box_polytope.barrier_parameter(body, A)
         visits_hsa = np.maximum(counts_hsas.sum(axis=-1), 1.0)
         bound = max(float(H), (H - 1) * float((visits_hsa * distortion_hsa**2).sum()))
-        inverse_step = 1.0 / (self.step_scale * theory_step(H, K, m, theta, bound))
+        least = 2.0 * max(m, 1) * H
+        inverse_step = max(1.0 / (self.step_scale * theory_step(H, K, m, theta, bound)), least)
         start = box_polytope.interior_point(body, problem.initial, A)
         nothing = box_polytope.nothing(body, A)
         epoch_counts_hsas = transition_counts.none_yet(H, S, A)
@@ -168,7 +170,7 @@ class Dlb(Learner[Any]):
             body,
             distortion_hsa,
             inverse_step,
-            0.5 * inverse_step,
+            max(0.5 * inverse_step, least),
             start,
             nothing,
             nothing,
@@ -180,7 +182,8 @@ class Dlb(Learner[Any]):
         m = occupancy_polytope.dimension(open_hs, problem.A)
         theta = int(open_hs.sum()) * problem.A
         K = problem.require_episodes(self.name)
-        return self.step_scale * theory_step(problem.H, K, m, theta, float(problem.H))
+        step_size = self.step_scale * theory_step(problem.H, K, m, theta, float(problem.H))
+        return min(step_size, 0.5 / (max(m, 1) * problem.H))
 
 
 def theory_step(H: int, K: int, m: int, theta: int, bound: float) -> float:

@@ -108,5 +108,5 @@ def best_of_members(
 
     M, H, S, _ = losses_mhsa.shape
     actions_mhs, value_m = np.empty((M, H, S), dtype=np.int64), np.empty(M)
-    ensemble.best(model_hsas, losses_mhsa, initial_s, limit, actions_mhs, value_m)
+    ensemble.best(frozen(model_hsas), frozen(losses_mhsa), initial_s, limit, actions_mhs, value_m)
     return actions_mhs, value_m

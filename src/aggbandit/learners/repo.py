@@ -169,7 +169,15 @@ def improve(problem: Problem, state: State, policy_step: float, hedge_step: floa
     losses_mhsa = ensembles.optimistic_losses(state.known, state.epoch.noise_md, state.epoch.bonus_hsa)
     q_mhsa, value_m = np.empty(losses_mhsa.shape), np.empty(len(losses_mhsa))
     model_hsas = state.known.dynamics.mean_hsas
-    ensemble.evaluate(model_hsas, losses_mhsa, state.policy_mhsa, problem.initial, state.epoch.limit, q_mhsa, value_m)
+    ensemble.evaluate(
+        frozen(model_hsas),
+        frozen(losses_mhsa),
+        frozen(state.policy_mhsa),
+        problem.initial,
+        state.epoch.limit,
+        q_mhsa,
+        value_m,
+    )
     ensemble.exponential_weights(q_mhsa, policy_step, state.logits_mhsa, state.policy_mhsa)
     state.hedge_m[:] -= hedge_step * value_m
     state.hedge_m[:] -= state.hedge_m.max()

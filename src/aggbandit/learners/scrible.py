@@ -39,7 +39,8 @@ class Scrible(Learner[State]):
     Paper    Abernethy, Hazan, Rakhlin 2008; constants after Cohen, Kaplan, Koren, Mansour 2021, Lemma 2 with ε = 0:
              regret <= 2 m H √(θ K ln K) + 2 H, which is Õ(H^{5/2} (S A)^{3/2} √K).
     Departs  in the sampling: uniform on the ellipsoid instead of its 2 m poles (`sampling="poles"` is the original,
-             with the same expectation).  η m H <= 1/2 needs K >= 4 θ ln K: for fewer episodes η is lowered to that.
+             with the same expectation).  Mirror descent needs η m H <= 1/2, here K >= 4 θ ln K: for fewer episodes, or
+             a greater `step_scale`, η is lowered to that.
              Reconstructed: the original text was not at hand, its constant in η is not known to us.
     Cost     O(H S³ + H S² A) time a Newton step, 2 to 6 of them an episode; `sampling="poles"` O((H S A)³).
     """
@@ -109,14 +110,14 @@ class Scrible(Learner[State]):
         m, theta = polytope.dimension(open_hs, A), int(open_hs.sum()) * A
         if m == 0:
             return 0.0, False  # with one action there is nothing to learn
-        step_size = sqrt(theta * log(K) / K) / (m * H)
-        return self.step_scale * min(step_size, 0.5 / (m * H)), step_size > 0.5 / (m * H)
+        step_size, most = self.step_scale * sqrt(theta * log(K) / K) / (m * H), 0.5 / (m * H)
+        return min(step_size, most), step_size > most
 
 
 def pole_step(
     transition_tsas: FloatArray, open_hs: AnyArray, x_hsa: FloatArray, uniform: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """A step to one of the 2 m poles of the Dikin ellipsoid, ± λ_i^{-1/2} W e_i, and λ_i times it.
+    """A step to one of the 2 m poles of the Dikin ellipsoid, ± λ_i^{-1/2} W e_i, and ∇²R times it.
 
     W^T ∇²R W = Σ λ_i e_i e_i^T; the pole and the sign are drawn with two uniform numbers.
     """
@@ -124,13 +125,12 @@ def pole_step(
     m = basis.shape[1]
     if m == 0:
         return np.zeros(x_hsa.shape), np.zeros(x_hsa.shape)
-    x = x_hsa.ravel()
-    scaled = np.divide(basis, x[:, None], out=np.zeros(basis.shape), where=x[:, None] > 0.0)
-    eigenvalues, vectors = np.linalg.eigh(scaled.T @ scaled)
-    i = int(uniform[0] * m)
-    step = (basis @ vectors[:, i]) / sqrt(eigenvalues[i]) * (1.0 if uniform[1] < 0.5 else -1.0)
-    # λ_i W e_i instead of ∇²R times the step: the same inside the polytope
-    return step.reshape(x_hsa.shape), eigenvalues[i] * step.reshape(x_hsa.shape)
+    x = np.where(x_hsa.ravel() > 0.0, x_hsa.ravel(), np.inf)
+    # X^{-1} W = Σ √λ_i f_i e_i^T, so that a pole is ± X f_i: no entry of it exceeds x, however small x is
+    directions = np.linalg.svd(basis / x[:, None], full_matrices=False)[0]
+    direction = directions[:, int(uniform[0] * m)] * (1.0 if uniform[1] < 0.5 else -1.0)
+    step = (x_hsa.ravel() * direction).reshape(x_hsa.shape)
+    return step, (direction / x).reshape(x_hsa.shape)
 
 
 def _reachable(problem: Problem) -> AnyArray:

@@ -27,9 +27,9 @@ EXEMPT = {
 class State(NamedTuple):
     shape: sampling.Geometry
     spanner_dn: FloatArray  # S'', a barycentric spanner of deterministic policies
-    pool_cm: FloatArray  # S', draws of p_k, as v in x = centre + W v
-    cost_n: FloatArray  # η Σ_{j<k} L̂_j
-    played_n: FloatArray  # x_k
+    pool_cm: FloatArray  # S', draws of p_k, as v in y = x / scale = centre + W v
+    cost_n: FloatArray  # η Σ_{j<k} L̂_j, times the scale
+    played_n: FloatArray  # x_k, divided by the scale
     policy_hsa: FloatArray
 
 
@@ -93,15 +93,12 @@ class Volumetric(Learner[State]):
     def init(self, problem: Problem, draws: Draws) -> State:
         shape = sampling.geometry(problem)
         m, d = shape.tangent_nm.shape[1], shape.span_nd.shape[1]
-        spanner_dn = sampling.barycentric_spanner(problem, shape.span_nd)
+        spanner_dn = sampling.barycentric_spanner(problem, shape)
         size = self._pool_size(problem, d)
         cost_n = np.zeros(shape.centre_n.size)
         pool_cm = np.zeros((size, m))
         if m > 0:
-            # at first the directions have the proportions of the Dikin ellipsoid, then of the pool itself
-            x_n = np.where(shape.centre_n > 0.0, shape.centre_n, np.inf)
-            scaled_nm = shape.tangent_nm / x_n[:, None]
-            root_mm = np.linalg.cholesky(np.linalg.inv(scaled_nm.T @ scaled_nm))
+            root_mm = np.eye(m)  # the proportions of the Dikin ellipsoid, and then of the pool itself
             steps = 10 * m * m if self.burn_in is None else self.burn_in
             pool_cm = np.zeros((min(ANCESTORS, size), m))
             for step in range(steps):
@@ -133,7 +130,9 @@ class Volumetric(Learner[State]):
         _, exploration, _ = self._steps(problem, state.shape.span_nd.shape[1])
         points_in, law_i = exploring_law(state, exploration)
         played_n = points_in[sample(law_i, float(draws.uniform(1)[0]))]
-        return state._replace(played_n=played_n, policy_hsa=polytope.policy_of(played_n.reshape(problem.shape)))
+        return state._replace(
+            played_n=played_n, policy_hsa=polytope.policy_of((state.shape.scale_n * played_n).reshape(problem.shape))
+        )
 
     def _pool_size(self, problem: Problem, d: int) -> int:
         """|S'| = 4 (d + ln²(1/ε)), ln(1/ε) = 4 √d + ln 2K; the factor is ours."""
@@ -151,7 +150,7 @@ class Volumetric(Learner[State]):
 
 
 def exploring_law(state: State, exploration: float) -> tuple[FloatArray, FloatArray]:
-    """The points of S_k = S'_k ∪ S'' (n of them, as occupancies) and p̂_k on them: (1 − γ)/|S'| + γ/|S|, γ/|S|."""
+    """The points of S_k = S'_k ∪ S'', divided by the scale, and p̂_k on them: (1 − γ)/|S'| + γ/|S|, γ/|S|."""
     pool_cn = np.maximum(state.shape.centre_n + state.pool_cm @ state.shape.tangent_nm.T, 0.0)
     points_in = np.concatenate([pool_cn, state.spanner_dn])
     law_i = np.full(len(points_in), exploration / len(points_in))
@@ -165,8 +164,5 @@ def estimate(
     """L̂ = loss · C^{-1} x, C = Σ law x x^T, inverted on the span.  [eq:HK16-estimator]"""
     z_id = points_in @ span_nd
     gram_dd = (z_id * law_i[:, None]).T @ z_id
-    # the entries of occupancies differ by orders of magnitude: a unit diagonal keeps the solution exact
-    scale_d = 1.0 / np.sqrt(np.diagonal(gram_dd))
-    solution_d = scale_d * np.linalg.solve(gram_dd * np.outer(scale_d, scale_d), scale_d * (span_nd.T @ played_n))
-    estimate_n: FloatArray = loss * (span_nd @ solution_d)
+    estimate_n: FloatArray = loss * (span_nd @ np.linalg.solve(gram_dd, span_nd.T @ played_n))
     return estimate_n

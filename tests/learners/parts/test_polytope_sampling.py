@@ -12,12 +12,18 @@ def random_problem(seed, H, S, A):
     return Problem(H=H, S=S, A=A, episodes=100, transition=transition)
 
 
+def scaled(occupancies, shape):
+    """y = x / scale, 0 where nobody comes."""
+    return np.divide(occupancies, shape.scale_n, out=np.zeros(occupancies.shape), where=shape.scale_n > 0.0)
+
+
 @pytest.mark.parametrize("H, S, A", [(1, 1, 3), (3, 2, 2), (2, 2, 1), (4, 1, 2)])
 def test_coordinates_describe_all_occupancies(H, S, A):
     problem = random_problem(0, H, S, A)
     shape = sampling.geometry(problem)
     vertices = naive_exp2.distinct_occupancies(problem.transition, problem.initial)
     d = np.linalg.matrix_rank(vertices)
+    vertices = scaled(vertices, shape)
     assert shape.span_nd.shape[1] == d == shape.tangent_nm.shape[1] + 1
     np.testing.assert_allclose(shape.span_nd.T @ shape.span_nd, np.eye(d), atol=1e-12)
     np.testing.assert_allclose(vertices @ shape.span_nd @ shape.span_nd.T, vertices, atol=1e-12)
@@ -28,9 +34,9 @@ def test_coordinates_describe_all_occupancies(H, S, A):
 @pytest.mark.parametrize("H, S, A", [(1, 1, 3), (3, 2, 2), (2, 2, 1), (4, 1, 2)])
 def test_spanner_holds_every_occupancy_with_coefficients_up_to_two(H, S, A):
     problem = random_problem(1, H, S, A)
-    span = sampling.geometry(problem).span_nd
-    spanner = sampling.barycentric_spanner(problem, span)
-    vertices = naive_exp2.distinct_occupancies(problem.transition, problem.initial)
+    shape = sampling.geometry(problem)
+    span, spanner = shape.span_nd, sampling.barycentric_spanner(problem, shape)
+    vertices = scaled(naive_exp2.distinct_occupancies(problem.transition, problem.initial), shape)
     for row in spanner:  # each is the occupancy of a deterministic policy
         assert np.isclose(vertices, row, rtol=0.0, atol=1e-10).all(axis=1).any()
     coefficients = np.linalg.solve((spanner @ span).T, (vertices @ span).T)
@@ -39,9 +45,10 @@ def test_spanner_holds_every_occupancy_with_coefficients_up_to_two(H, S, A):
 
 def test_linear_optimisation_finds_the_best_vertex():
     problem = random_problem(2, 3, 2, 2)
-    vertices = naive_exp2.distinct_occupancies(problem.transition, problem.initial)
+    shape = sampling.geometry(problem)
+    vertices = scaled(naive_exp2.distinct_occupancies(problem.transition, problem.initial), shape)
     for cost in np.random.default_rng(0).normal(size=(20, 12)):
-        found = sampling.extreme_occupancy(problem, cost)
+        found = sampling.extreme_point(problem, shape, cost)
         assert cost @ found == pytest.approx((vertices @ cost).min(), abs=1e-12)
 
 
@@ -70,11 +77,11 @@ def test_hit_and_run_samples_the_tilted_simplex(cost):
     shape = sampling.geometry(problem)
     pool, draws = np.zeros((4000, 2)), Draws(1, 0, 0, 1)
     for _ in range(40):
-        pool = sampling.hit_and_run(shape, np.array(cost), pool, np.eye(2), draws)
+        pool = sampling.hit_and_run(shape, np.array(cost) * shape.scale_n, pool, np.eye(2), draws)
     root = sampling.spread(pool)
     for _ in range(20):
-        pool = sampling.hit_and_run(shape, np.array(cost), pool, root, draws)
-    points = shape.centre_n + pool @ shape.tangent_nm.T
+        pool = sampling.hit_and_run(shape, np.array(cost) * shape.scale_n, pool, root, draws)
+    points = shape.scale_n * (shape.centre_n + pool @ shape.tangent_nm.T)
     assert points.min() >= -1e-12
     np.testing.assert_allclose(points.sum(axis=1), 1.0, atol=1e-12)
     expected = naive.tilted_simplex_mean(np.array(cost))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aggbandit._arrays import AnyArray, FloatArray
+from aggbandit._arrays import AnyArray, FloatArray, frozen
 from aggbandit.learners.base import Draws
 from aggbandit.learners.parts.occupancy_polytope import MOST_NEWTON_STEPS, require_converged
 
@@ -102,9 +102,10 @@ def minimise(body: Boxes, initial_s: FloatArray, cost: Point, start: Point) -> P
     from aggbandit.kernels import barrier_newton
 
     m_hsai, x_sa = start.m_hsai.copy(), start.x_sa.copy()
-    decrement, _ = barrier_newton.minimise_boxes(*body, cost.m_hsai, cost.x_sa, m_hsai, x_sa, MOST_NEWTON_STEPS)
+    body = Boxes(*map(frozen, body))
+    decrement, _ = barrier_newton.minimise_boxes(*body, *map(frozen, cost), m_hsai, x_sa, MOST_NEWTON_STEPS)
     require_converged(decrement)
-    barrier_newton.restore_boxes(body.lower_hsai, initial_s, body.open_hs, m_hsai, x_sa)
+    barrier_newton.restore_boxes(body.lower_hsai, frozen(initial_s), body.open_hs, m_hsai, x_sa)
     return Point(m_hsai, x_sa)
 
 
@@ -116,7 +117,7 @@ def dikin_step(body: Boxes, point: Point, draws: Draws) -> tuple[Point, Point]:
     from aggbandit.kernels import barrier_newton
 
     step, pull = Point(*map(np.empty_like, point)), Point(*map(np.empty_like, point))
-    normal = draws.normal((2, *point.m_hsai.shape))
-    last_sa = draws.normal(point.x_sa.shape)
-    barrier_newton.dikin_boxes(*body, *point, normal[0], normal[1], last_sa, *step, *pull)
+    normal = frozen(draws.normal((2, *point.m_hsai.shape)))
+    last_sa = frozen(draws.normal(point.x_sa.shape))
+    barrier_newton.dikin_boxes(*map(frozen, (*body, *point, normal[0], normal[1], last_sa)), *step, *pull)
     return step, pull

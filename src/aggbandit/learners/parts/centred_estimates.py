@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aggbandit._arrays import FloatArray, IntArray
+from aggbandit._arrays import FloatArray, IntArray, frozen
 from aggbandit.learners.parts import transition_counts
 
 
@@ -94,14 +94,8 @@ def greatest_reach(known: Plausible, policy_hsa: FloatArray, initial_s: FloatArr
 
     H, S, _ = policy_hsa.shape
     scratch = np.empty(S), np.empty(S), np.empty(S, dtype=np.int64)
-    return np.array(
-        [
-            occupancy_bounds.extreme_reach(
-                known.lower_hsas, known.upper_hsas, policy_hsa, initial_s, h, states[h], 1.0, *scratch
-            )
-            for h in range(H)
-        ]
-    )
+    sets = frozen(known.lower_hsas), frozen(known.upper_hsas), frozen(policy_hsa), frozen(initial_s)
+    return np.array([occupancy_bounds.extreme_reach(*sets, h, states[h], 1.0, *scratch) for h in range(H)])
 
 
 def add_optimistic_estimate(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aggbandit._arrays import FloatArray
+from aggbandit._arrays import FloatArray, frozen
 
 
 def greedy_policy(transition_tsas: FloatArray, loss_hsa: FloatArray) -> FloatArray:
@@ -14,6 +14,6 @@ def greedy_policy(transition_tsas: FloatArray, loss_hsa: FloatArray) -> FloatArr
 
     H, S, A = loss_hsa.shape
     actions_hs, value_hs = np.empty((H, S), dtype=np.int64), np.empty((H, S))
-    values.best_policy(transition_tsas, loss_hsa, actions_hs, value_hs)
+    values.best_policy(frozen(transition_tsas), frozen(loss_hsa), actions_hs, value_hs)
     policy_hsa: FloatArray = np.eye(A)[actions_hs]
     return policy_hsa

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aggbandit._arrays import AnyArray, FloatArray
+from aggbandit._arrays import AnyArray, FloatArray, frozen
 from aggbandit.errors import AggbanditError
 from aggbandit.learners.base import Problem
 
@@ -47,7 +47,7 @@ def of_policy(transition_tsas: FloatArray, initial_s: FloatArray, policy_hsa: Fl
     from aggbandit.kernels import occupancy
 
     reach_hs = np.empty(policy_hsa.shape[:2])
-    occupancy.reach(transition_tsas, policy_hsa, initial_s, reach_hs)
+    occupancy.reach(frozen(transition_tsas), frozen(policy_hsa), frozen(initial_s), reach_hs)
     x_hsa: FloatArray = reach_hs[:, :, None] * policy_hsa
     return x_hsa
 
@@ -82,13 +82,20 @@ def minimise(
     """
     from aggbandit.kernels import barrier_newton
 
+    # everything read only is frozen: a kernel is compiled anew for every mixture of flags that it meets
     x_hsa = start_hsa.copy()
     log_hsa = np.full(x_hsa.shape, log) if np.ndim(log) == 0 else np.asarray(log)
     decrement, _ = barrier_newton.minimise(
-        transition_tsas, open_hs, cost_hsa, float(root), log_hsa, x_hsa, MOST_NEWTON_STEPS
+        frozen(transition_tsas),
+        frozen(open_hs),
+        frozen(cost_hsa),
+        float(root),
+        frozen(log_hsa),
+        x_hsa,
+        MOST_NEWTON_STEPS,
     )
     require_converged(decrement)
-    barrier_newton.restore(transition_tsas, initial_s, open_hs, x_hsa)
+    barrier_newton.restore(frozen(transition_tsas), frozen(initial_s), frozen(open_hs), x_hsa)
     return x_hsa
 
 
@@ -104,23 +111,31 @@ def dikin_step(
     from aggbandit.kernels import barrier_newton
 
     step_hsa, pull_hsa = np.empty(x_hsa.shape), np.empty(x_hsa.shape)
-    barrier_newton.dikin(transition_tsas, open_hs, x_hsa, normal_hsa, step_hsa, pull_hsa)
+    barrier_newton.dikin(
+        frozen(transition_tsas), frozen(open_hs), frozen(x_hsa), frozen(normal_hsa), step_hsa, pull_hsa
+    )
     return step_hsa, pull_hsa
 
 
-def tangent_basis(transition_tsas: FloatArray, open_hs: AnyArray, A: int) -> FloatArray:
+def tangent_basis(
+    transition_tsas: FloatArray, open_hs: AnyArray, A: int, scale_hsa: FloatArray | None = None
+) -> FloatArray:
     """An orthonormal basis W of the directions inside the polytope, (H S A, dimension), for small problems.
 
-    The rows of places that hold no variable are 0.  Dense: O((H S A)³) time.
+    With a scale, of the directions y = x / scale, which are well conditioned even where occupancies are tiny.  The rows
+    of places that hold no variable are 0.  Dense: O((H S A)³) time.
     """
     H, S = open_hs.shape
+    scale_hsa = np.ones((H, S, A)) if scale_hsa is None else scale_hsa
     flow = np.zeros((H, S, H, S, A))
     for h in range(H):
-        flow[h, np.arange(S), h, np.arange(S)] = 1.0
+        flow[h, np.arange(S), h, np.arange(S)] = scale_hsa[h]
         if h + 1 < H:
-            flow[h + 1, :, h] = -np.moveaxis(transition_tsas[h if transition_tsas.shape[0] > 1 else 0], -1, 0)
+            step_sas = transition_tsas[h if transition_tsas.shape[0] > 1 else 0] * scale_hsa[h][:, :, None]
+            flow[h + 1, :, h] = -np.moveaxis(step_sas, -1, 0)
     variables = np.repeat(open_hs.ravel(), A)
     rows = flow.reshape(H * S, H * S * A)[open_hs.ravel()][:, variables]
+    rows /= scale_hsa.sum(axis=-1)[open_hs][:, None]
     basis = np.zeros((H * S * A, dimension(open_hs, A)))
     basis[variables] = np.linalg.svd(rows)[2][rows.shape[0] :].T
     return basis

@@ -9,14 +9,19 @@ import numpy as np
 from aggbandit._arrays import FloatArray
 from aggbandit.learners.base import Draws, Problem
 from aggbandit.learners.parts import occupancy_polytope as polytope
+from aggbandit.learners.parts.greedy import greedy_policy
 
 FLAT = 1e-8  # |rate · length| under which an exponential density on a chord is taken for uniform
 
 
 class Geometry(NamedTuple):
-    """x = centre + W v describes the polytope, z = span^T x its linear span; x has n entries, H S A of them."""
+    """y = x / scale, n = H S A entries: y = centre + W v describes the polytope, z = span^T y its linear span.
 
-    centre_n: FloatArray  # the occupancy of the uniform policy
+    The scale is the occupancy of the uniform policy: places of tiny occupancy are then as well conditioned as others.
+    """
+
+    scale_n: FloatArray
+    centre_n: FloatArray  # that occupancy itself: 1, and 0 where nobody comes
     tangent_nm: FloatArray  # W, orthonormal
     span_nd: FloatArray  # orthonormal, d = m + 1: W and the part of the centre across it
 
@@ -25,40 +30,38 @@ def geometry(problem: Problem) -> Geometry:
     """Coordinates of the polytope of this problem's occupancies."""
     transition_tsas = polytope.dense_transition(problem)
     open_hs = polytope.reachable(transition_tsas, problem.initial, problem.H)
-    centre_hsa = polytope.uniform_occupancy(transition_tsas, problem.initial, problem.H, problem.A)
-    tangent_nm = polytope.tangent_basis(transition_tsas, open_hs, problem.A)
-    centre_n = centre_hsa.ravel()
+    scale_hsa = polytope.uniform_occupancy(transition_tsas, problem.initial, problem.H, problem.A)
+    tangent_nm = polytope.tangent_basis(transition_tsas, open_hs, problem.A, scale_hsa)
+    centre_n = np.repeat(open_hs.ravel(), problem.A).astype(np.float64)
     across_n = centre_n - tangent_nm @ (tangent_nm.T @ centre_n)
     span_nd = np.concatenate([tangent_nm, across_n[:, None] / np.linalg.norm(across_n)], axis=1)
-    return Geometry(centre_n, tangent_nm, span_nd)
+    return Geometry(scale_hsa.ravel(), centre_n, tangent_nm, span_nd)
 
 
-def extreme_occupancy(problem: Problem, cost_n: FloatArray) -> FloatArray:
-    """The occupancy (H S A,) of a deterministic policy that minimises ⟨cost, x⟩, by dynamic programming."""
-    from aggbandit.kernels import values
-
-    H, S, A = problem.shape
-    actions_hs, value_hs = np.empty((H, S), dtype=np.int64), np.empty((H, S))
+def extreme_point(problem: Problem, shape: Geometry, cost_n: FloatArray) -> FloatArray:
+    """The y of a deterministic policy that minimises ⟨cost, y⟩, by dynamic programming."""
+    scale_n = np.where(shape.scale_n > 0.0, shape.scale_n, np.inf)
     transition_tsas = polytope.dense_transition(problem)
-    values.best_policy(transition_tsas, np.ascontiguousarray(cost_n).reshape(H, S, A), actions_hs, value_hs)
-    policy_hsa = np.eye(A)[actions_hs]
-    return polytope.of_policy(transition_tsas, problem.initial, policy_hsa).ravel()
+    policy_hsa = greedy_policy(transition_tsas, np.ascontiguousarray(cost_n / scale_n).reshape(problem.shape))
+    point_n: FloatArray = polytope.of_policy(transition_tsas, problem.initial, policy_hsa).ravel() / scale_n
+    return point_n
 
 
-def barycentric_spanner(problem: Problem, span_nd: FloatArray, ratio: float = 2.0) -> FloatArray:
-    """The occupancies (d, H S A) of d deterministic policies, such that all others are Σ a_i x_i, |a_i| <= ratio.
+def barycentric_spanner(problem: Problem, shape: Geometry, ratio: float = 2.0) -> FloatArray:
+    """The y (d, H S A) of d deterministic policies, such that all others are Σ a_i y_i, |a_i| <= ratio.
 
     Awerbuch and Kleinberg 2004: exchange the i-th vector for one that makes the determinant greater, found by
     linear optimisation over the polytope, until none makes it greater by more than the ratio.
     """
+    span_nd = shape.span_nd
     d = span_nd.shape[1]
     chosen_dd = np.eye(d)  # columns z; at first the axes, each of which the first pass replaces
     spanner_dn = np.zeros((d, span_nd.shape[0]))
 
     def replace(i: int, least_gain: float) -> bool:
         functional_n = span_nd @ np.linalg.inv(chosen_dd)[i]  # det with z in place of column i = det · functional
-        candidates = [extreme_occupancy(problem, sign * functional_n) for sign in (1.0, -1.0)]
-        gains = [abs(float(functional_n @ x_n)) for x_n in candidates]
+        candidates = [extreme_point(problem, shape, sign * functional_n) for sign in (1.0, -1.0)]
+        gains = [abs(float(functional_n @ y_n)) for y_n in candidates]
         best = int(gains[1] > gains[0])
         if gains[best] <= least_gain:
             return False
