@@ -1,6 +1,7 @@
 """Every learner by its id; nothing is imported or compiled until asked for."""
 
 TABLE = {
+    "dapo": "aggbandit.learners.dapo:Dapo",
     "dlb": "aggbandit.learners.dlb:Dlb",
     "doubling": "aggbandit.learners.doubling:Doubling",
     "exp2": "aggbandit.learners.exp2:Exp2",
@@ -10,6 +11,7 @@ TABLE = {
     "mc-control": "aggbandit.learners.mc_control:McControl",
     "natural-pg": "aggbandit.learners.natural_pg:NaturalPg",
     "oful-trajectory": "aggbandit.learners.oful_trajectory:OfulTrajectory",
+    "po-dilated": "aggbandit.learners.po_dilated:PoDilated",
     "po-known": "aggbandit.learners.po_known:PolicyOptimizationKnown",
     "po-unknown": "aggbandit.learners.po_unknown:PolicyOptimizationUnknown",
     "ppo-tabular": "aggbandit.learners.ppo_tabular:PpoTabular",
