@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 
 from aggbandit._version import __version__
-from aggbandit.cli import bench, claims, compare, plan, report, run, show, status
+from aggbandit.cli import bench, claims, compare, episode, plan, report, run, show, status
 from aggbandit.cli import list as list_command
 from aggbandit.errors import AggbanditError
 
-COMMANDS = (run, list_command, show, report, status, compare, claims, plan, bench)
+COMMANDS = (run, list_command, show, report, status, compare, episode, claims, plan, bench)
 WRONG_INPUT = 2
 STOPPED = 130  # what a shell reports for Ctrl-C
 READER_GONE = 141  # and for a closed pipe

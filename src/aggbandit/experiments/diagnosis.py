@@ -229,7 +229,7 @@ class _Proof:
         mdp, gamma, H = self.mdp, self.gamma, self.problem.H
         reach = planning.occupancy(mdp, policy)
         U = planning.trajectory_values(mdp, policy, table)
-        upper, lower = (reach, reach) if self.known else self._reach_bounds(policy)
+        upper, lower, _, B = bonus_and_reach(mdp, policy, gamma, self.scale, self._box())
         weight = upper[:, :, None] * policy + gamma
         estimate = np.zeros_like(U)
         steps = np.arange(H)
@@ -240,7 +240,6 @@ class _Proof:
         b_tilde = self.scale * (3.0 * gamma * H * policy / weight).sum(axis=2)
         width = (upper - lower)[:, :, None] * policy
         b_bar = self.scale * (H * policy * width / weight).sum(axis=2)
-        B = self._bonus(policy, b_tilde + b_bar)
         star, mu = self.star, self.reach_star[:, :, None]
         difference = policy - star
         tilted = mu * policy / weight
@@ -264,34 +263,8 @@ class _Proof:
             ]
         )
 
-    def _bonus(self, policy: FloatArray, local: FloatArray) -> FloatArray:
-        """B of Algorithm 1, or B̂ of Algorithm 2 with the kernel of the set that makes it greatest."""
-        from aggbandit.kernels import occupancy_bounds as kernel
-
-        H, S, A = self.problem.shape
-        B = np.empty((H, S, A))
-        following = np.zeros(S)
-        for h in range(H - 1, -1, -1):
-            B[h] = local[h][:, None]
-            if h + 1 < H and self.known:
-                B[h] += self.mdp.transition[h] @ following
-            elif h + 1 < H:
-                order = np.argsort(-following, kind="stable")
-                for s in range(S):
-                    for a in range(A):
-                        row = self.lower[h, s, a], self.upper[h, s, a]
-                        B[h, s, a] += kernel.extreme_mean(*row, following, order)
-            following = (policy[h] * B[h]).sum(axis=1)
-        return B
-
-    def _reach_bounds(self, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
-        from aggbandit.kernels import occupancy_bounds as kernel
-
-        H, S, _ = self.problem.shape
-        least, greatest = np.empty((H, S)), np.empty((H, S))
-        scratch = np.empty(S), np.empty(S), np.empty(S, np.int64)
-        kernel.occupancy_bounds(self.lower, self.upper, policy, self.mdp.initial, least, greatest, *scratch)
-        return greatest, least
+    def _box(self) -> tuple[FloatArray, FloatArray] | None:
+        return None if self.known else (self.lower, self.upper)
 
     def _count(self, states: IntArray, actions: IntArray) -> None:
         """Count the transitions of an episode, and look at the visited rows' sets anew."""
@@ -308,7 +281,7 @@ class _Proof:
     def _greatest_second_moment(self, policy: FloatArray, table: FloatArray) -> float:
         """max E[Û²] (μ + γ) / H², where E[Û²] = μ E[L² | s_h = s, a_h = a] / (μ + γ)²."""
         reach = planning.occupancy(self.mdp, policy)
-        upper = reach if self.known else self._reach_bounds(policy)[0]
+        upper, _, _, _ = bonus_and_reach(self.mdp, policy, self.gamma, self.scale, self._box())
         weight = upper[:, :, None] * policy + self.gamma
         mu = reach[:, :, None] * policy
         ratio = mu / weight * second_moment_of_totals(self.mdp, policy, table) / self.problem.H**2
@@ -376,6 +349,40 @@ class _Proof:
             second_moment=moments,
             learner=repr(self.learner),
         )
+
+
+def bonus_and_reach(
+    mdp: TabularMDP, policy: FloatArray, gamma: float, scale: float, box: tuple[FloatArray, FloatArray] | None
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """(μ̄, μ̲, b, B): of Algorithm 1 where `box` is None (then μ̄ = μ̲ = μ), else of Algorithm 2 with this set.
+
+    By their definitions, for one policy; B is B̂ with the kernel of the set that makes it greatest.
+    """
+    from aggbandit.kernels import occupancy_bounds as kernel
+
+    H, S, A = mdp.shape
+    if box is None:
+        upper = lower = planning.occupancy(mdp, policy)
+    else:
+        lower, upper = np.empty((H, S)), np.empty((H, S))
+        scratch = np.empty(S), np.empty(S), np.empty(S, np.int64)
+        kernel.occupancy_bounds(*box, np.ascontiguousarray(policy), mdp.initial, lower, upper, *scratch)
+    weight = upper[:, :, None] * policy + gamma
+    width = (upper - lower)[:, :, None] * policy
+    local = scale * ((3.0 * gamma * H * policy + H * policy * width) / weight).sum(axis=2)
+    B = np.empty((H, S, A))
+    following = np.zeros(S)
+    for h in range(H - 1, -1, -1):
+        B[h] = local[h][:, None]
+        if h + 1 < H and box is None:
+            B[h] += mdp.transition[h] @ following
+        elif h + 1 < H and box is not None:
+            order = np.argsort(-following, kind="stable")
+            for s in range(S):
+                for a in range(A):
+                    B[h, s, a] += kernel.extreme_mean(box[0][h, s, a], box[1][h, s, a], following, order)
+        following = (policy[h] * B[h]).sum(axis=1)
+    return upper, lower, local, B
 
 
 def second_moment_of_totals(mdp: TabularMDP, policy: FloatArray, table: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ STYLE = """
 .claim { padding: .9rem 1rem; margin: 1rem 0; }
 .claim dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem .9rem; }
 .claim dt { margin: 0; color: var(--soft); font-weight: 400; }
-.claim td, .claim th { white-space: normal; overflow-wrap: anywhere; }
+.claim td, .claim th { white-space: normal; overflow-wrap: normal; min-width: 5.5rem; }
 .plot svg { max-width: 100%; height: auto; display: block; }
 .holds { color: #00806a; } .fails { color: #a3123a; } .open { color: var(--soft); }
 @media screen and (prefers-color-scheme: dark) {

@@ -56,7 +56,7 @@ CLAIM = Claim(
     test="The instance of the proof (H, S, A = 4, 3, 2), its gap tuned to K, with the constant "
     "(σ / 10) (H-1)² √(S A K); the mean over its hidden actions, one seed each.",
     false_if="Some learner's mean regret over seeds lies below the bound by more than chance.",
-    look_at="Also the uniform policy is only 4 to 5 times above the bound: at this gap nothing can be learned, "
+    look_at="Also the uniform policy is only 5 (1 - 1/A) times above the bound: at this gap nothing can be learned, "
     "by design.",
     play=play,
 )
