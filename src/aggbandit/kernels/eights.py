@@ -10,7 +10,7 @@ vectors, without branches, however the columns are ordered: the value changes by
 import operator
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
@@ -330,3 +330,34 @@ def greatest_of(typingctx, eight):
         return parts[0]
 
     return types.float64(EIGHT), codegen
+
+
+@intrinsic
+def _times_power_of_two(typingctx, x, shifted):
+    """x 2^k, where `shifted` is k + 1.5 2^52: the low bits of such a double are k itself."""
+
+    def codegen(context, builder, signature, arguments):
+        x, k = (builder.bitcast(argument, _BITS) for argument in arguments)
+        return builder.bitcast(builder.add(x, builder.shl(k, ir.Constant(_BITS, [52] * 8))), _VECTOR)
+
+    return EIGHT(EIGHT, EIGHT), codegen
+
+
+@njit(cache=True, inline="always")
+def exp_bounded(x):
+    """exp(x) for |x| <= 700, to two ulp: `simd.exp_bounded`, eight at a time."""
+    shift = spread(6755399441055744.0)
+    shifted = fma(x, spread(1.4426950408889634), shift)
+    k = shifted - shift
+    r = fma(k, spread(-1.9082149292705877e-10), fma(k, spread(-0.6931471803691238), x))
+    q = fma(r, spread(2.500007143815505e-08), spread(2.763023549528393e-07))
+    q = fma(q, r, spread(2.7557586274809706e-06))
+    q = fma(q, r, spread(2.480149313232483e-05))
+    q = fma(q, r, spread(0.00019841269506764886))
+    q = fma(q, r, spread(0.0013888888943600877))
+    q = fma(q, r, spread(0.008333333333494342))
+    q = fma(q, r, spread(0.04166666666653026))
+    q = fma(q, r, spread(0.16666666666666413))
+    q = fma(q, r, spread(0.5000000000000011))
+    q = fma(q, r, spread(1.0))
+    return _times_power_of_two(fma(q, r, spread(1.0)), shifted)

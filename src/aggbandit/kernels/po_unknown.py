@@ -35,6 +35,7 @@ import numpy as np
 from numba import njit
 
 from aggbandit.kernels.eights import (
+    exp_bounded,
     fma,
     greater,
     greatest_of,
@@ -54,7 +55,7 @@ from aggbandit.kernels.eights import (
 )
 from aggbandit.kernels.episode import first_above
 from aggbandit.kernels.philox import BEFORE_FIRST_STEP, philox, unit
-from aggbandit.kernels.simd import exp_bounded
+from aggbandit.kernels.simd import exp_bounded as exp_bounded_one
 
 FLAGS = {"contract", "nsz"}
 ROUNDING = 1e-15  # a rest as small as this counts as spent
@@ -83,6 +84,7 @@ class Places(NamedTuple):
     value: int  # (H, S8): Σ_a π B̂
     # numbers
     depth: int  # (H, R8)
+    depth_b: int  # (H, R8 / 8): the greatest of eight rows
     boxes: int  # (H,): how many rows are not the whole simplex
     raised: int  # (H,): how many rows have a lower end above 0
     # scratch
@@ -99,15 +101,13 @@ class Places(NamedTuple):
     there: int  # (S8, 8): ... and after a step back
     key: int  # (S8, 8): sorted, then their gaps
     turned: int  # (R8, 8)
-    gap: int  # (S8,)
     reach: int  # (S8,): the occupancy of a step
     loss: int  # (H, A, S8): the episode's table, and the mean one
     mean: int
     # indices
-    depth_b: int  # (R8 / 8,): the greatest depth of eight rows
+    turns: int  # (R8 / 8,): eight times the terms of eight rows, their greatest depth less 1
     target: int  # (capacity,): 2 (h S + s), 1 more where the column is of the least
     tags: int  # (S8, 8): offsets of the sorted states' slacks
-    order: int  # (S8,)
     pairs: int  # (merges, 2)
 
 
@@ -142,7 +142,7 @@ def layout(H, S, A):
         "most": H * S8,
         "value": H * S8,
     }
-    numbers = {"depth": H * R8, "boxes": H, "raised": H}
+    numbers = {"depth": H * R8, "depth_b": H * R8 // 8, "boxes": H, "raised": H}
     scratch = {
         "scaled_slack": S8 * R8,
         "scaled_lower": S8 * R8 + 8,  # vectors read from, or written to, the middle of an eight end beyond the last
@@ -157,12 +157,11 @@ def layout(H, S, A):
         "there": 8 * S8,
         "key": 8 * S8,
         "turned": 8 * R8,
-        "gap": S8,
         "reach": S8,
         "loss": H * A * S8,
         "mean": H * A * S8,
     }
-    indices = {"depth_b": R8 // 8, "target": capacity, "tags": 8 * S8, "order": S8, "pairs": 2 * len(merges)}
+    indices = {"turns": R8 // 8, "target": capacity, "tags": 8 * S8, "pairs": 2 * len(merges)}
     offsets, sizes = {}, []
     for lengths in (tables, numbers, scratch, indices):
         size = 0
@@ -190,6 +189,7 @@ def new_state(H, S, A):
     table(tables, p.rest, (H, p.R8))[:, : A * S] = 1.0
     table(tables, p.policy, (H, A, p.S8))[:, :, :S] = 1.0 / A
     table(numbers, p.depth, (H, p.R8))[...] = 1
+    table(numbers, p.depth_b, (H, p.R8 // 8))[...] = 1
     return tables, numbers
 
 
@@ -220,8 +220,8 @@ def rebuild_box(counts_t, log_term, radius_scale, out_lower_t, out_slack_t):
     for t in range(S):
         lower, upper = 0.0, 1.0
         if n > 0.0:  # nothing seen: the whole simplex, whatever the scale
-            mean = counts_t[t] / n
-            radius = radius_scale * (4.0 * math.sqrt(mean * log_term / n) + 10.0 * log_term / n)
+            mean, ratio = counts_t[t] / n, log_term / n
+            radius = radius_scale * (4.0 * math.sqrt(mean * ratio) + 10.0 * ratio)
             lower = max(0.0, mean - radius)
             upper = min(1.0, mean + radius)
         out_lower_t[t] = lower
@@ -257,17 +257,12 @@ def place_box(lower_t, slack_t, rest, tables, numbers, p, h, r):
         depth += 1
     tables[p.rest + h * p.R8 + r] = rest
     numbers[p.depth + h * p.R8 + r] = depth
+    block = h * p.R8 + r // 8 * 8
+    for i in range(p.depth + block, p.depth + block + 8):
+        depth = max(depth, numbers[i])
+    numbers[p.depth_b + block // 8] = depth
     numbers[p.boxes + h] += is_box - was_box
     numbers[p.raised + h] += is_raised - was_raised
-
-
-@njit(cache=True, error_model="numpy", fastmath=FLAGS)
-def block_depth(numbers, p, h, b):
-    """The greatest depth of the rows b ... b + 7 of step h."""
-    depth = 1
-    for r in range(p.depth + h * p.R8 + b, p.depth + h * p.R8 + b + 8):
-        depth = max(depth, numbers[r])
-    return depth
 
 
 @njit(cache=True, error_model="numpy", fastmath=FLAGS)
@@ -281,7 +276,7 @@ def scale_first(tables, numbers, scratch, indices, p, live):
         store(scratch, p.scaled_lower + t * rows + rows - 8, spread(0.0))
     store(scratch, p.scaled_rest + rows - 8, spread(0.0))
     for b in range(rows // 8):
-        indices[p.depth_b + b] = 1
+        indices[p.turns + b] = 0
     greatest = 1
     for a in range(A):
         for j in range(n):
@@ -292,7 +287,7 @@ def scale_first(tables, numbers, scratch, indices, p, live):
                 scratch[p.scaled_slack + t * rows + i] = probability * tables[p.slack + t * R8 + r]
                 scratch[p.scaled_lower + t * rows + i] = probability * tables[p.lower + t * R8 + r]
             depth = numbers[p.depth + r]
-            indices[p.depth_b + i // 8] = max(indices[p.depth_b + i // 8], depth)
+            indices[p.turns + i // 8] = max(indices[p.turns + i // 8], 8 * (depth - 1))
             greatest = max(greatest, depth)
     return greatest
 
@@ -316,8 +311,8 @@ def scale(tables, numbers, scratch, indices, p, h, raised):
             for t in range(S):
                 o = t * R8 + b
                 store(scratch, p.scaled_lower + o, probability * load(tables, p.lower + h * S * R8 + o))
-        depth = block_depth(numbers, p, h, b)
-        indices[p.depth_b + b // 8] = depth
+        depth = numbers[p.depth_b + (h * R8 + b) // 8]
+        indices[p.turns + b // 8] = 8 * (depth - 1)
         greatest = max(greatest, depth)
     return greatest
 
@@ -356,9 +351,32 @@ def fold(scratch, p, n, rows, raised):
 
 
 @njit(cache=True, error_model="numpy", fastmath=FLAGS)
+def sort_keys(scratch, indices, p, depth, stride):
+    """Sort the eight tagged columns at `key`, greatest first, and return the greatest of each.
+
+    `tags` then holds the first states, times `stride`, and `key` the gaps to the next: depth - 1 of them.
+    """
+    S8, key, tags = p.S8, p.key, p.tags
+    for t in range(p.S, S8):
+        store(scratch, key + 8 * t, spread(-1.0e300))
+    for t in range(0, S8, 8):
+        sort(scratch, key + 8 * t)
+    for i in range(p.pairs, p.pairs + 2 * p.merges, 2):
+        merge(scratch, key + 64 * integer_from(indices, i), key + 64 * integer_from(indices, i + 1))
+    top = load(scratch, key)
+    x = top
+    for i in range(0, 8 * (depth - 1), 8):
+        store_tags(indices, tags + i, x, p.mask, stride)
+        y = load(scratch, key + i + 8)
+        store(scratch, key + i, x - y)
+        x = y
+    return top
+
+
+@njit(cache=True, error_model="numpy", fastmath=FLAGS)
 def step_back(scratch, indices, p, first, n, rows, depth, raised):
     """Eight columns, from `first` on, from step h + 1 to step h."""
-    S, A, S8 = p.S, p.A, p.S8
+    S, A = p.S, p.A
     columns, here, there, key, tags, turned = p.columns + first, p.here, p.there, p.key, p.tags, p.turned
     top = load(scratch, columns)
     if depth > 1:
@@ -366,26 +384,14 @@ def step_back(scratch, indices, p, first, n, rows, depth, raised):
             x = load(scratch, columns + t * p.capacity)
             store(scratch, here + 8 * t, x)
             store(scratch, key + 8 * t, tag(x, p.mask, t))
-        for t in range(S, S8):
-            store(scratch, key + 8 * t, spread(-2.0))
-        for t in range(0, S8, 8):
-            sort(scratch, key + 8 * t)
-        for i in range(p.pairs, p.pairs + 2 * p.merges, 2):
-            merge(scratch, key + 64 * integer_from(indices, i), key + 64 * integer_from(indices, i + 1))
-        top = load(scratch, key)
-        x = top
-        for i in range(0, 8 * (depth - 1), 8):
-            store_tags(indices, tags + i, x, p.mask, rows)
-            y = load(scratch, key + i + 8)
-            store(scratch, key + i, x - y)
-            x = y
+        top = sort_keys(scratch, indices, p, depth, rows)
         for b in range(0, rows, 8):
             slack = p.scaled_slack + b
             d0 = load(scratch, p.scaled_rest + b)
             d1, d2, d3, d4, d5, d6, d7 = d0, d0, d0, d0, d0, d0, d0
             x0 = spread(0.0)
             x1, x2, x3, x4, x5, x6, x7 = x0, x0, x0, x0, x0, x0, x0
-            for i in range(0, 8 * (integer_from(indices, p.depth_b + b // 8) - 1), 8):
+            for i in range(0, integer_from(indices, p.turns + b // 8), 8):
                 j, k = tags + i, key + i
                 d0 = d0 - load(scratch, slack + integer_from(indices, j))
                 d1 = d1 - load(scratch, slack + integer_from(indices, j + 1))
@@ -562,23 +568,20 @@ def future_bonus(tables, numbers, scratch, indices, p, h):
     """max_{q ∈ P_h(s,a)} q · V_{h+1} of all rows, at `scaled_lower`, V = Σ_a π B̂ of the next step."""
     S, R8 = p.S, p.R8
     following = p.value + (h + 1) * p.S8
-    for s in range(S):
-        place = s
-        while place > 0 and tables[following + indices[p.order + place - 1]] < tables[following + s]:
-            indices[p.order + place] = indices[p.order + place - 1]
-            place -= 1
-        indices[p.order + place] = s
-    for i in range(S - 1):
-        scratch[p.gap + i] = tables[following + indices[p.order + i]] - tables[following + indices[p.order + i + 1]]
-    top = spread(tables[following + indices[p.order]])
+    depth = 1
+    for b in range(p.depth_b + h * R8 // 8, p.depth_b + (h + 1) * R8 // 8):
+        depth = max(depth, numbers[b])
+    for t in range(S):
+        store(scratch, p.key + 8 * t, tag(spread_from(tables, following + t), p.mask, t))
+    top = sort_keys(scratch, indices, p, depth, R8)  # eight times the same column
     raised = numbers[p.raised + h] > 0
     for b in range(0, R8, 8):
         box = h * S * R8 + b
         left = load(tables, p.rest + h * R8 + b)
         x = top * left
-        for i in range(block_depth(numbers, p, h, b) - 1):
-            left = left - load(tables, p.slack + box + R8 * integer_from(indices, p.order + i))
-            x = x - spread_from(scratch, p.gap + i) * greater(left, spread(0.0))
+        for i in range(0, 8 * (numbers[p.depth_b + (h * R8 + b) // 8] - 1), 8):
+            left = left - load(tables, p.slack + box + integer_from(indices, p.tags + i))
+            x = x - load(scratch, p.key + i) * greater(left, spread(0.0))
         if raised:
             for t in range(S):
                 x = fma(spread_from(tables, following + t), load(tables, p.lower + box + t * R8), x)
@@ -636,24 +639,20 @@ def improve_all(tables, scratch, p, h, step):
             x = fma(spread(step), load(scratch, p.scaled_lower + a * S + s), load(tables, log_weights + o))
             store(tables, log_weights + o, x)
             top = greater(top, x)
-        for a in range(A):
-            o = log_weights + a * S8 + s
-            store(tables, o, load(tables, o) - top)
-    for a in range(A):
-        for s in range(S, S8):
-            tables[log_weights + a * S8 + s] = 0.0
-    for i in range(A * S8):
-        x = tables[log_weights + i]
-        tables[policy + i] = exp_bounded(x if x > FLOOR else FLOOR)
-    for s in range(0, S, 8):
         mass = spread(0.0)
         for a in range(A):
-            mass = mass + load(tables, policy + a * S8 + s)
+            o = a * S8 + s
+            x = load(tables, log_weights + o) - top
+            store(tables, log_weights + o, x)
+            x = exp_bounded(greater(x, spread(FLOOR)))
+            store(tables, policy + o, x)
+            mass = mass + x
         for a in range(A):
             o = policy + a * S8 + s
             store(tables, o, load(tables, o) / mass)
     for a in range(A):
         for s in range(S, S8):
+            tables[log_weights + a * S8 + s] = 0.0
             tables[policy + a * S8 + s] = 0.0
 
 
@@ -670,7 +669,7 @@ def improve_one(tables, p, h, s):
     for o in range(0, last, p.S8):
         x = tables[first + o] - top
         tables[first + o] = x
-        x = exp_bounded(max(x, FLOOR))
+        x = exp_bounded_one(max(x, FLOOR))
         tables[policy + o] = x
         mass += x
     for o in range(0, last, p.S8):
@@ -688,8 +687,12 @@ def update(
     for h in range(p.H - 1):
         s, a = states_h[h], actions_h[h]
         counts_hsas[h, s, a, states_h[h + 1]] += 1.0
-        rest = rebuild_box(counts_hsas[h, s, a], log_term, radius_scale, lower_t, slack_t)
-        place_box(lower_t, slack_t, rest, tables, numbers, p, h, a * p.S + s)
+        n = 0.0
+        for t in range(p.S):
+            n += counts_hsas[h, s, a, t]
+        if 10.0 * log_term * radius_scale < n:  # otherwise it is still the whole simplex, as it was
+            rest = rebuild_box(counts_hsas[h, s, a], log_term, radius_scale, lower_t, slack_t)
+            place_box(lower_t, slack_t, rest, tables, numbers, p, h, a * p.S + s)
 
 
 @njit(cache=True, error_model="numpy", fastmath=FLAGS)
