@@ -417,57 +417,102 @@ def count_at_most(typingctx, pointer, offset, groups, u):
     return types.int64(pointer, types.int64, types.int64, types.float64), codegen
 
 
+def _emit_product(builder, depth, out, rows, add, pointers_and_strides, terms):
+    """Emit out[i] (+)= Σ_k x_i(k) y_i(k) for i < rows <= ROWS, all sums kept in registers.
+
+    One loop over k is emitted for each number of rows that there can be.  `pointers_and_strides` are pointers that move
+    on with k; `terms(n, pointers)` gives the n pairs (x_i, y_i) of vectors at the current k.
+    """
+    vector = ir.VectorType(_DOUBLE, LANES)
+    zero = ir.Constant(vector, [0.0] * LANES)
+    one = ir.Constant(_INT64, 1)
+    after = builder.append_basic_block("product")
+    choice = builder.switch(rows, after)
+    for n in range(1, ROWS + 1):
+        entry = builder.append_basic_block(f"rows_{n}")
+        loop = builder.append_basic_block(f"rows_{n}_loop")
+        done = builder.append_basic_block(f"rows_{n}_done")
+        choice.add_case(ir.Constant(_INT64, n), entry)
+
+        builder.position_at_end(entry)
+        places = [builder.gep(out, [ir.Constant(_INT64, i)]) for i in range(n)]
+        starts = [builder.select(add, builder.load(place, align=8), zero) for place in places]
+        builder.branch(loop)
+
+        builder.position_at_end(loop)
+        k = builder.phi(_INT64)
+        moving = [builder.phi(pointer.type) for pointer, _ in pointers_and_strides]
+        sums = [builder.phi(vector) for _ in range(n)]
+        new = [_call(builder, "fma", [x, y, sums[i]]) for i, (x, y) in enumerate(terms(n, moving))]
+        following = builder.add(k, one)
+        k.add_incoming(ir.Constant(_INT64, 0), entry)
+        k.add_incoming(following, loop)
+        for phi, (pointer, stride) in zip(moving, pointers_and_strides, strict=True):
+            phi.add_incoming(pointer, entry)
+            phi.add_incoming(builder.gep(phi, [stride]), loop)
+        for phi, start, value in zip(sums, starts, new, strict=True):
+            phi.add_incoming(start, entry)
+            phi.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_signed("<", following, depth), loop, done)
+
+        builder.position_at_end(done)
+        for place, value in zip(places, new, strict=True):
+            builder.store(value, place, align=8)
+        builder.branch(after)
+    builder.position_at_end(after)
+
+
 @intrinsic
 def multiply(typingctx, matrix, m_offset, m_stride, lanes, l_offset, depth, out, o_offset, rows, add):
     """out[i] = Σ_k matrix[k, i] lanes[k], k = 0 ... depth - 1 in this order, for `rows` <= ROWS vectors out[i].
 
     matrix[k, i] is element m_offset + k m_stride + i; vector k of `lanes` and `out` is LANES doubles from
-    offset + k LANES on.  With `add` the sums start at out[i] instead of 0.  All sums are kept in registers: one loop
-    over k is emitted for each possible number of rows.
+    offset + k LANES on.  With `add` the sums start at out[i] instead of 0.
     """
     if not _points_to_doubles(matrix, lanes, out):
         return None
-    vector = ir.VectorType(_DOUBLE, LANES)
-    zero = ir.Constant(vector, [0.0] * LANES)
 
     def codegen(context, builder, signature, arguments):
-        _, _, m_stride, _, _, depth, _, _, rows, add = arguments
-        m_first = builder.gep(arguments[0], [arguments[1]])
-        l_first = _vector_at(builder, *arguments[3:5])
-        o_first = _vector_at(builder, *arguments[6:8])
-        after = builder.append_basic_block("multiplied")
-        choice = builder.switch(rows, after)
-        for n in range(1, ROWS + 1):
-            entry = builder.append_basic_block(f"rows_{n}")
-            loop = builder.append_basic_block(f"rows_{n}_loop")
-            done = builder.append_basic_block(f"rows_{n}_done")
-            choice.add_case(ir.Constant(_INT64, n), entry)
-            builder.position_at_end(entry)
-            places = [builder.gep(o_first, [ir.Constant(_INT64, i)]) for i in range(n)]
-            starts = [builder.select(add, builder.load(place, align=8), zero) for place in places]
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            k = builder.phi(_INT64)
-            row = builder.phi(m_first.type)
-            sums = [builder.phi(vector) for _ in range(n)]
-            other = builder.load(builder.gep(l_first, [k]), align=8)
-            following = builder.add(k, ir.Constant(_INT64, 1))
-            row_following = builder.gep(row, [m_stride])
-            k.add_incoming(ir.Constant(_INT64, 0), entry)
-            k.add_incoming(following, loop)
-            row.add_incoming(m_first, entry)
-            row.add_incoming(row_following, loop)
+        matrix, m_offset, m_stride, lanes, l_offset, depth, out, o_offset, rows, add = arguments
+
+        def terms(n, moving):
+            row, vector = moving
+            shared = builder.load(vector, align=8)
             for i in range(n):
-                factor = _spread(builder, builder.load(builder.gep(row, [ir.Constant(_INT64, i)])))
-                sums[i].add_incoming(starts[i], entry)
-                sums[i].add_incoming(_call(builder, "fma", [factor, other, sums[i]]), loop)
-            builder.cbranch(builder.icmp_signed("<", following, depth), loop, done)
-            builder.position_at_end(done)
-            for i in range(n):
-                builder.store(sums[i].incomings[1][0], places[i], align=8)
-            builder.branch(after)
-        builder.position_at_end(after)
+                yield _spread(builder, builder.load(builder.gep(row, [ir.Constant(_INT64, i)]))), shared
+
+        moving = [(builder.gep(matrix, [m_offset]), m_stride)]
+        moving.append((_vector_at(builder, lanes, l_offset), ir.Constant(_INT64, 1)))
+        _emit_product(builder, depth, _vector_at(builder, out, o_offset), rows, add, moving, terms)
         return context.get_dummy_value()
 
     i = types.int64
     return types.void(matrix, i, i, lanes, i, i, out, i, i, types.boolean), codegen
+
+
+@intrinsic
+def combine(typingctx, scalars, s_offset, vectors, v_offset, v_stride, depth, out, o_offset, rows, add):
+    """out[i] = Σ_k scalars[k] vectors[k, i], otherwise like `multiply`.
+
+    vectors[k, i] is the LANES doubles from element v_offset + k v_stride + i LANES on.
+    """
+    if not _points_to_doubles(scalars, vectors, out):
+        return None
+
+    def codegen(context, builder, signature, arguments):
+        scalars, s_offset, vectors, v_offset, v_stride, depth, out, o_offset, rows, add = arguments
+
+        def terms(n, moving):
+            scalar, row = moving
+            shared = _spread(builder, builder.load(scalar))
+            for i in range(n):
+                place = _vector_at(builder, row, ir.Constant(_INT64, i * LANES))
+                yield shared, builder.load(place, align=8)
+
+        moving = [(builder.gep(scalars, [s_offset]), ir.Constant(_INT64, 1))]
+        moving.append((builder.gep(vectors, [v_offset]), v_stride))
+        _emit_product(builder, depth, _vector_at(builder, out, o_offset), rows, add, moving, terms)
+        return context.get_dummy_value()
+
+    i = types.int64
+    return types.void(scalars, i, vectors, i, i, i, out, i, i, types.boolean), codegen
