@@ -41,6 +41,8 @@ VALUES = "kernels/test_value_kernels.py"
 BOUNDS = "kernels/test_occupancy_bounds_kernels.py"
 KNOWN = "learners/test_po_known.py"
 UNKNOWN = "learners/test_po_unknown.py"
+SWEEP = "kernels/test_po_unknown_kernels.py kernels/test_eights_kernels.py"
+ENGINE = "simulation/test_engine_po_unknown.py"
 SETS = "learners/parts/test_confidence_sets.py learners/parts/test_transition_counts.py"
 
 MUTATIONS = [
@@ -91,20 +93,36 @@ MUTATIONS = [
     Mutation("learners/parts/transition_counts.py", "states[1:]] += 1.0", "states[:-1]] += 1.0", SETS),
     # Algorithm 2
     Mutation("kernels/po_unknown.py", "if n > 0.0:", "if n > 1.0:", SETS),
-    Mutation("kernels/po_unknown.py", "(3.0 * exploration + (most - least) * p)", "(3.0 * exploration)", UNKNOWN),
-    Mutation("kernels/po_unknown.py", "(most * policy_hsa[h, s, a] + exploration)", "(most + exploration)", UNKNOWN),
+    Mutation("kernels/po_unknown.py", "fma(width, x, spread(3.0 * exploration))", "spread(3.0 * exploration)", UNKNOWN),
+    Mutation("kernels/po_unknown.py", "/ fma(most, x, spread(exploration))", "/ (most + spread(exploration))", UNKNOWN),
+    Mutation("kernels/po_unknown.py", "total / (chance + exploration)", "total / exploration", UNKNOWN),
     Mutation(
         "kernels/po_unknown.py",
-        "    for h in range(H - 1):\n        s, a",
-        "    for h in range(H - 2):\n        s, a",
+        "    for h in range(p.H - 1):\n        s, a",
+        "    for h in range(p.H - 2):\n        s, a",
         UNKNOWN,
     ),
+    Mutation("kernels/po_unknown.py", "x = fma(spread(step), load", "x = fma(spread(-step), load", UNKNOWN),
+    Mutation("kernels/po_unknown.py", "filled < rest - ROUNDING:", "filled < 0.9 * rest:", SWEEP),
+    Mutation("kernels/po_unknown.py", "numbers[p.boxes + h] += is_box - was_box", "numbers[p.boxes + h] += 0", SWEEP),
+    Mutation("kernels/po_unknown.py", "+= is_raised - was_raised", "+= 0", SWEEP),
+    Mutation("kernels/po_unknown.py", "store(scratch, key + 8 * t, spread(-1.0e300))", "pass", SWEEP),
+    Mutation("kernels/po_unknown.py", "tag(x, p.mask, t)", "tag(x, p.mask // 2, t)", SWEEP),
+    Mutation("kernels/po_unknown.py", "if least == 1 and greatest_of(zero - lowest) == 0.0:", "if least == 1:", SWEEP),
+    Mutation("kernels/po_unknown.py", "                count += width\n", "                count += 8\n", SWEEP),
+    Mutation("kernels/po_unknown.py", "1.0 if S == 1 else 0.0", "0.0", SWEEP),
+    Mutation("kernels/po_unknown.py", "value += initial_s[live[j]] *", "value += initial_s[j] *", SWEEP),
+    Mutation("kernels/eights.py", "(3, 6), (1, 2), (3, 4)", "(3, 6), (3, 4)", SWEEP),
+    Mutation("kernels/eights.py", "rows[j] = builder.select(above, y, x)", "rows[j] = y", SWEEP),
+    Mutation("kernels/po_unknown.py", "numbers[p.depth_b + block // 8] = depth", "pass", SWEEP),
     Mutation(
         "kernels/po_unknown.py",
-        "log_weights_hsa[h, s, a] += step * bonus",
-        "log_weights_hsa[h, s, a] -= step * bonus",
+        "if 10.0 * log_term * radius_scale < n:",
+        "if 20.0 * log_term * radius_scale < n:",
         UNKNOWN,
     ),
+    Mutation("kernels/po_unknown.py", "            if u < total:\n", "            if u <= total:\n", SWEEP),
+    Mutation("kernels/po_unknown.py", "        if row != held:", "        if held < 0:", ENGINE),
     # Algorithm 1
     Mutation("kernels/po_known.py", "out_value_s[s] = bonus * ratios + mean", "out_value_s[s] = bonus * ratios", KNOWN),
     Mutation("kernels/po_known.py", "estimate = step_size * (total / reached)", "estimate = step_size * total", KNOWN),

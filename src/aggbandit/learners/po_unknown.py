@@ -76,7 +76,7 @@ class PolicyOptimizationUnknown(Learner[State]):
     """Exponential weights at every (h, s), fed importance-weighted totals, against the greatest occupancy of a set.
 
     Paper    [LM25] Algorithm 2 (the detailed version), Theorem 2: regret Õ(H³ S √(A K) + H⁴ S³ A) with
-             probability 1 - δ.
+             probability 1 - δ.  [eq:LM25-alg-2]
     Departs  in nothing by default.  `bonus_scale` multiplies all of b, `radius_scale` the Bernstein radius (where
              nothing was seen the set is the whole simplex whatever it is).
     """
