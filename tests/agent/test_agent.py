@@ -11,6 +11,8 @@ import pytest
 
 from aggbandit.agent import Agent
 from aggbandit.agent import agent as agent_module
+from aggbandit.agent.beliefs import Act, Beliefs
+from aggbandit.agent.values import encode
 from aggbandit.errors import InvalidInputError, OutOfOrderError, UnknownNameError
 from aggbandit.learners.base import Draws, Episode, Problem
 from aggbandit.learners.po_model_free import PolicyOptimizationModelFree
@@ -196,17 +198,39 @@ def test_a_choice_may_be_restricted():
 def test_a_choice_of_one_teaches_nothing_about_the_others():
     agent = make()
     play(agent, 30)
-    before = agent.policy(1, 1)
-    chance = random.Random(0)
-    for _ in range(50):
+    row = agent._beliefs._row_of[1, agent._states[encode(1)]]
+    before = agent._beliefs._rows_rw[row].copy()
+    for _ in range(20):
         with agent.episode() as episode:
             episode.act(0)
             episode.act(1, actions=["close"])
-            episode.end(loss=6 * chance.random())
-    after = agent.policy(1, 1)
-    # the score's differences stay, only their unit (the second moment) may be told anew
-    assert sorted(before, key=before.get) == sorted(after, key=after.get)
-    assert max(abs(before[a] - after[a]) for a in before) < 0.05
+            episode.end(loss=0)  # much better than what "close" led to before
+    scores, baseline = slice(0, 3), 9
+    after = agent._beliefs._rows_rw[row]
+    np.testing.assert_array_equal(after[scores], before[scores])
+    assert after[baseline] < before[baseline]  # what is expected there did change
+
+
+def test_a_choice_among_some_says_nothing_of_the_others():
+    """Averaged over what was on offer, a score is the same for all that was, and nothing for what was not."""
+    agent = make()
+    play(agent, 30)
+    number = agent._states[encode(1)]
+    offered = bytes([1, 0, 1])
+    chances = agent._beliefs.probabilities(1, number, offered)
+    state = agent._beliefs.state()
+    kept = {name: array.copy() for name, array in state.items()}
+    row = agent._beliefs._row_of[1, number]
+    mean = np.zeros(3)
+    for action in (0, 2):
+        beliefs = Beliefs(3, 3, PolicyOptimizationModelFree(exploration=0.0))
+        beliefs.restore({name: array.copy() for name, array in kept.items()})
+        acts = [Act(agent._states[encode(0)], 0, 0.5, None), Act(number, action, float(chances[action]), offered)]
+        beliefs.learn(acts, 2.5, 2.5)
+        mean += chances[action] * (beliefs._rows_rw[row, :3] - kept["rows"][row, :3])
+        assert beliefs._rows_rw[row, 1] == kept["rows"][row, 1]
+    assert mean[0] == pytest.approx(-0.0, abs=1e-9)
+    assert mean[2] == pytest.approx(-0.0, abs=1e-9)
 
 
 def test_steps_are_held_to_the_script():
