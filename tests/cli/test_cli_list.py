@@ -1,6 +1,7 @@
 """Every learner, instance and adversary in one line."""
 
 import pytest
+from rich.cells import cell_len
 
 from aggbandit import adversaries, instances, learners
 from aggbandit.cli import explain
@@ -19,10 +20,22 @@ def test_learners_with_feedback_dynamics_and_losses(aggbandit):
     for name in learners.names():
         kind = learners.get(name)
         needs = explain.configured(kind).needs
-        label = name + ("*" if kind.reconstructed else "")
-        assert found[label][:3] == [needs.feedback, needs.dynamics, needs.losses]
+        feedback, dynamics, losses = found[name + ("*" if kind.reconstructed else "")][:3]
+        assert (feedback.split()[0], dynamics.split()[0], losses) == (needs.feedback, needs.dynamics, needs.losses)
     assert found["po-known"][:3] == ["aggregate", "known", "adversarial"]
     assert found["id"] == ["feedback", "dynamics", "losses", "what it does"]
+
+
+def test_what_an_argument_chooses_is_listed_too(aggbandit):
+    chosen = explain.choices(learners.get("dlb"), "dynamics")
+    assert chosen == ["known", "unknown"]
+    for value in chosen:
+        assert learners.make("dlb", dynamics=value).needs.dynamics == value
+    assert explain.choices(learners.get("po-known"), "dynamics") == ["known"]
+    lines = aggbandit("list", "learners").out.splitlines()
+    (row,) = [i for i, line in enumerate(lines) if line.startswith(" dlb ")]
+    assert lines[row].split()[2:4] == ["known", "or"]
+    assert lines[row + 1].split()[0] == "unknown"
 
 
 @pytest.mark.parametrize("kind, module", [("instances", instances), ("adversaries", adversaries)])
@@ -38,7 +51,7 @@ def test_all_three_without_an_argument(aggbandit):
     assert text.index("Learners") < text.index("Instances") < text.index("Adversaries")
     for name in (*learners.names(), *instances.names(), *adversaries.names()):
         assert f" {name}" in text
-    assert max(map(len, text.splitlines())) <= 120
+    assert max(map(cell_len, text.splitlines())) <= 120  # as wide as shown: ℓ̃ takes one place
     assert all(line == line.rstrip() for line in text.splitlines())
 
 

@@ -29,6 +29,11 @@ def test_a_learner(aggbandit):
     assert "[eq:" not in text  # tags are for the map from paper to code
 
 
+def test_a_learner_with_a_choice(aggbandit):
+    text = squeezed(aggbandit("show", "dlb").out)
+    assert "Is told the dynamics (known dynamics); with dynamics=unknown: nothing about the dynamics" in text
+
+
 def test_an_instance(aggbandit):
     text = squeezed(aggbandit("show", "random").out)
     assert text.startswith("random (instance) Random dynamics:")

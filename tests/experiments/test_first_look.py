@@ -80,8 +80,9 @@ def test_a_stopped_play_continues_to_the_same_numbers(tmp_path):
     assert [label for label, _ in stored(folder)[1]] == ["uniform"]
 
     seen = []
-    again = [r for _, r in play(SMALL, folder, threads=1, progress=lambda p: seen.append(p.learner))]
-    assert "uniform" not in seen  # it was kept
+    again = [r for _, r in play(SMALL, folder, threads=1, progress=lambda p: seen.append((p.learner, p.done)))]
+    assert {learner for learner, _ in seen} == {"po-known"}  # the other was kept
+    assert min(done for _, done in seen) >= 20  # and this one goes on where it was
     for one, other in zip(whole, again, strict=True):
         np.testing.assert_array_equal(one.regret, other.regret)
     assert not begun(SMALL, folder)

@@ -45,6 +45,12 @@ def test_slope_looks_at_the_last_two_decades_only():
     assert slope(k, late[None]).value == pytest.approx(0.5, abs=0.01)
 
 
+def test_slope_is_that_of_both_decades():
+    k = np.unique(np.geomspace(1, 10_000, 400).round().astype(int))
+    bent = np.where(k < 1000, (k / 1000.0) ** 0.45, (k / 1000.0) ** 0.55)  # a little steeper in the last decade
+    assert slope(k, bent[None]).value == pytest.approx(0.5, abs=0.005)
+
+
 def test_slope_weighs_the_decades_alike_wherever_the_checkpoints_lie():
     k = np.unique(np.geomspace(1, 10_000, 60).round().astype(int))
     crowded = np.unique(np.append(k, np.arange(9_000, 10_001)))

@@ -35,7 +35,7 @@ def test_the_table_fits_eighty_columns(three):
 
 
 def test_a_long_name_is_folded_and_loses_nothing(made_up):
-    name = "somebodys.own.learners:Greedy:rate=0.125,window=[1,2,3]"  # the brackets are no markup
+    name = "somebodys.own.learners:Greedy:rate=0.125,style=[bold]"  # the brackets are no markup
     lines = printed([made_up("uniform"), made_up(name)])
     assert max(map(len, lines)) <= 80
     width = lines[0].index("feedback")

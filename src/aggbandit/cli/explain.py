@@ -25,6 +25,7 @@ COMMON = {  # what several learners mean alike, where they do not say it themsel
     "exploration": "γ; None: 2 η H of the step actually used",
     "bonus_scale": "multiplies all of the bonus b",
     "radius_scale": "multiplies the radius of the confidence sets",
+    "damping": "added to every probability that it divides by; 0: nothing",
     "dynamics": "'known' or 'unknown': whether it is told the dynamics",
     "feedback": "'aggregate', 'semi-bandit' or 'full': what it sees of an episode",
 }
@@ -73,6 +74,27 @@ def configured(kind: type[Any]) -> Any | None:
         return kind()
     except (TypeError, AggbanditError):
         return None
+
+
+def choices(kind: type[Any], what: str) -> list[str]:
+    """The values of its needs that its argument of the same name chooses from, the default first; or the only one.
+
+    `what` is "feedback" or "dynamics"; empty where it cannot be made without arguments and does not say it.
+    """
+    from aggbandit.learners.base import DYNAMICS, FEEDBACK_LEVELS
+
+    made = configured(kind)
+    default = getattr(getattr(kind if made is None else made, "needs", None), what, None)
+    found = [] if default is None else [str(default)]
+    if made is not None and what in getattr(made, "arguments", {}):
+        for value in DYNAMICS if what == "dynamics" else FEEDBACK_LEVELS:
+            try:
+                other = getattr(kind(**{what: value}).needs, what)
+            except (TypeError, AggbanditError):
+                continue
+            if other not in found:
+                found.append(str(other))
+    return found
 
 
 def everything() -> dict[str, tuple[Callable[[], list[str]], Callable[[str], Any]]]:

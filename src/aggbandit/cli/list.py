@@ -48,8 +48,9 @@ def _learners(names: list[str], get: Callable[[str], Any]) -> Any:
     for name in names:
         kind = get(name)
         made = explain.configured(kind)
-        needs = getattr(made if made is not None else kind, "needs", None)
-        seen = [getattr(needs, what, "–") for what in ("feedback", "dynamics", "losses")]
+        needs = getattr(kind if made is None else made, "needs", None)
+        seen = [" or\n".join(explain.choices(kind, what)) or "–" for what in ("feedback", "dynamics")]
+        seen.append(getattr(needs, "losses", "–"))
         output.add_row(table, name + ("*" if kind.reconstructed else ""), *seen, explain.summary(kind))
     return table
 

@@ -93,8 +93,10 @@ def _needs(kind: Any) -> None:
         return
     print()
     table = output.table("", "", header=False)
-    output.add_row(table, "Sees", f"{SEES[needs.feedback]} ({needs.feedback} feedback)")
-    output.add_row(table, "Is told", f"{TOLD[needs.dynamics]} ({needs.dynamics} dynamics)")
+    for heading, meanings, what in (("Sees", SEES, "feedback"), ("Is told", TOLD, "dynamics")):
+        first, *others = explain.choices(kind, what)
+        choice = "".join(f"; with {what}={other}: {meanings[other]}" for other in others)
+        output.add_row(table, heading, f"{meanings[first]} ({first} {what}){choice}")
     output.add_row(table, "Made for", STATED[needs.losses])
     if needs.late_feedback:
         output.add_row(table, "Takes", "late feedback, in any order")
