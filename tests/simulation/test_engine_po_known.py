@@ -228,3 +228,56 @@ def test_pseudo_cost_is_the_cost_against_the_mean_table(cls):
     for block in cut(tables, rows, [20], tables[0]):
         engine.play(block)
     assert engine.pseudo_cost()[0] == engine.cost()[0]
+
+
+@pytest.mark.slow
+def test_ten_million_episodes_of_switching_end_in_distributions():
+    """The losses turn into their opposite every 250 000 episodes; steps far larger than the paper's."""
+    rng = np.random.default_rng(0)
+    mdp = ab.TabularMDP(rng.dirichlet(np.ones(2), size=(2, 2, 2)))
+    K, block = 10**7, 250_000
+    engine = engine_of(engines.SoloEngine, mdp, K, step_size=0.03)
+    table = np.round(rng.random((2, 2, 2)))
+    leads = np.zeros((2, 2, 2), bool)
+    least = 1.0
+    for first in range(0, K, block):
+        table = 1.0 - table
+        engine.play(LossBlock(first, table[None].copy(), np.zeros(block, np.int64), None))
+        policy = engine.policies()[0]
+        assert np.isfinite(policy).all()
+        np.testing.assert_allclose(policy.sum(axis=-1), 1.0, rtol=1e-12)
+        leads |= policy > 0.6
+        least = min(least, policy.min())
+    assert least < 1e-300  # at a state that episodes never start in
+    assert leads[0, 0].all()  # where they start, the actions took turns
+
+
+@pytest.mark.parametrize(
+    "mdp, replicas, cls",
+    [
+        (dense_model(0, 3, 4, 2), 1, engines.SoloEngine),
+        (dense_model(0, 3, 4, 2), 16, engines.LanesEngine),
+        (sparse_model(0, 3, 40, 2), 1, engines.SparseSoloEngine),
+        (sparse_model(0, 3, 40, 2), 16, engines.SparseLanesEngine),
+        (
+            ab.instances.make("random", states=40, actions=2, horizon=3, sparsity=4, seed=0),
+            16,
+            engines.SparseLanesEngine,
+        ),
+    ],
+    ids=["one", "many", "sparse-one", "sparse-many", "mostly-zero"],
+)
+def test_run_gets_the_engine_for_its_sizes(mdp, replicas, cls):
+    learner = PolicyOptimizationKnown()
+    found, width = engines.choose(mdp, Problem.of(mdp, 10, learner.needs), learner, replicas)
+    assert found is cls
+    assert width >= 1
+
+
+def test_large_transitions_are_shared_by_packs_but_leave_work_for_two_threads():
+    mdp = ab.instances.make("random", states=60, actions=10, horizon=20, seed=0)
+    learner = PolicyOptimizationKnown()
+    widths = [engines.choose(mdp, Problem.of(mdp, 10, learner.needs), learner, R)[1] for R in (32, 128, 1024)]
+    assert widths[0] <= 16
+    assert widths[1] <= 64
+    assert widths[2] > 64
