@@ -71,8 +71,8 @@ def test_it_learns_which_action_is_best():
     assert agent.episodes == 400
 
 
-def test_a_restart_repeats_what_was_decided_and_goes_on(tmp_path):
-    path = tmp_path / "agent.db"
+def test_a_restart_repeats_what_was_decided_and_goes_on(fast_folder):
+    path = fast_folder / "agent.db"
     with make(path) as agent:
         play(agent, 20)
         open_one = agent.episode(id="open")
@@ -90,8 +90,8 @@ def test_a_restart_repeats_what_was_decided_and_goes_on(tmp_path):
         assert agent.episodes == 21
 
 
-def test_a_restart_without_a_snapshot_learns_everything_again(tmp_path, monkeypatch):
-    path = tmp_path / "agent.db"
+def test_a_restart_without_a_snapshot_learns_everything_again(fast_folder, monkeypatch):
+    path = fast_folder / "agent.db"
     monkeypatch.setattr(agent_module, "SNAPSHOT_EVERY", 7)
     with make(path) as agent:
         play(agent, 30)
@@ -265,8 +265,8 @@ def test_episodes_expire_by_count_and_by_time():
         by_time.score("a", loss=1)
 
 
-def test_a_frozen_agent_keeps_scores_and_learns_nothing(tmp_path):
-    path = tmp_path / "agent.db"
+def test_a_frozen_agent_keeps_scores_and_learns_nothing(fast_folder):
+    path = fast_folder / "agent.db"
     with make(path) as agent:
         play(agent, 10)
         policy = agent.policy(0, 0)
@@ -295,15 +295,15 @@ def test_it_explains_itself_in_plain_words():
     assert agent.explain("elsewhere").startswith("'elsewhere' was met in none of the 300 scored episodes")
 
 
-def test_what_one_agent_exports_another_starts_from(tmp_path):
+def test_what_one_agent_exports_another_starts_from(fast_folder):
     agent = make()
     play(agent, 100)
     with agent.episode(id="odd") as episode:
         episode.act((Stage.ASKED, b"\0", float("inf")), actions=["ask", "close"])
         episode.end(loss=1)
     agent.episode(id="unscored").act(0)
-    agent.export(tmp_path / "log.jsonl")
-    for log in (tmp_path / "log.jsonl", list(agent.export())):
+    agent.export(fast_folder / "log.jsonl")
+    for log in (fast_folder / "log.jsonl", list(agent.export())):
         other = make()
         assert other.warm_start(log) == 102
         assert other.warm_start(log) == 0  # the same again is safe
@@ -374,9 +374,9 @@ def test_ids_are_strings(id):
         make().episode(id=id)
 
 
-def test_many_episodes_are_open_at_once_and_more_than_memory_holds(tmp_path, monkeypatch):
+def test_many_episodes_are_open_at_once_and_more_than_memory_holds(fast_folder, monkeypatch):
     monkeypatch.setattr(agent_module, "LIVE_LIMIT", 3)
-    with make(tmp_path / "agent.db") as agent:
+    with make(fast_folder / "agent.db") as agent:
         episodes = [agent.episode(id=str(k)) for k in range(12)]
         for h in range(3):
             for episode in episodes:
@@ -388,8 +388,8 @@ def test_many_episodes_are_open_at_once_and_more_than_memory_holds(tmp_path, mon
         assert all(len(record["steps"]) == 3 for record in agent.export())
 
 
-def test_threads_share_one_agent_and_lose_nothing(tmp_path):
-    with make(tmp_path / "agent.db") as agent:
+def test_threads_share_one_agent_and_lose_nothing(fast_folder):
+    with make(fast_folder / "agent.db") as agent:
         kept = []
 
         def work(worker):
@@ -405,15 +405,15 @@ def test_threads_share_one_agent_and_lose_nothing(tmp_path):
         for thread in threads:
             thread.join()
         policy = agent.policy((0, 0), 0)
-    with Agent(path=tmp_path / "agent.db") as agent:
+    with Agent(path=fast_folder / "agent.db") as agent:
         found = {r["id"]: ([step["action"] for step in r["steps"]], r["loss"]) for r in agent.export()}
         assert found == {name: (actions, loss) for name, actions, loss in kept}
         assert agent.episodes == 100
         assert agent.policy((0, 0), 0) == policy
 
 
-def test_a_closed_agent_says_so(tmp_path):
-    agent = make(tmp_path / "agent.db")
+def test_a_closed_agent_says_so(fast_folder):
+    agent = make(fast_folder / "agent.db")
     agent.close()
     agent.close()
     with pytest.raises(OutOfOrderError, match="is closed; make a new Agent on its path"):

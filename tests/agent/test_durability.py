@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,19 +16,6 @@ from aggbandit.errors import DamagedFileError, InvalidInputError, OutOfOrderErro
 from tools import agent_life
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def fast_folder(tmp_path):
-    """A folder in memory where there is one: what a kill leaves behind does not depend on the disk."""
-    memory = Path("/dev/shm")
-    if not (memory.is_dir() and os.access(memory, os.W_OK)):
-        yield tmp_path
-        return
-    folder = memory / f"aggbandit-{os.getpid()}"
-    folder.mkdir()
-    yield folder
-    shutil.rmtree(folder)
 
 
 def make(path, **arguments):
@@ -72,8 +58,8 @@ def test_every_commit_reaches_the_disk(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["max_page_count", "file size limit"])
-def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path, how):
-    path = tmp_path / "agent.db"
+def test_a_full_disk_is_said_and_nothing_is_lost(fast_folder, how):
+    path = fast_folder / "agent.db"
     with make(path) as agent:
         play(agent, 0, 10)
         if how == "max_page_count":
@@ -96,13 +82,48 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path, how):
         play(agent, done, done + 5)  # there is room again: it simply goes on
         play(agent, 0, done + 5)  # and all that was acknowledged is there
         assert agent.episodes == done + 5
-    with make(tmp_path / "calm.db") as calm:
+    with make(fast_folder / "calm.db") as calm:
         play(calm, 0, done)
         assert {name: array.tobytes() for name, array in calm._beliefs.state().items()} == in_memory
 
 
-def test_an_interrupt_in_the_middle_of_a_write_loses_only_that_write(tmp_path, monkeypatch):
-    with make(tmp_path / "agent.db") as agent:
+def test_what_could_not_be_written_has_not_happened(fast_folder, monkeypatch):
+    path = fast_folder / "agent.db"
+    append = journal_module.Journal.append
+    failing = False
+
+    def sometimes(journal, statements):
+        if failing:
+            raise NotDurableError("no room")
+        append(journal, statements)
+
+    monkeypatch.setattr(journal_module.Journal, "append", sometimes)
+    with make(path) as agent:
+        play(agent, 0, 30)
+        agent.episode(id="open").act("s")
+        before = {name: array.tobytes() for name, array in agent._beliefs.state().items()}
+        failing = True
+        for asked in (
+            lambda: agent.episode(id="new").act("never seen"),
+            lambda: agent.episode(id="open").act("t", step=1),
+            lambda: agent.score("open", loss=2.0),
+            lambda: agent.freeze(),
+            lambda: agent.warm_start([{"id": "old", "steps": [{"state": "s", "action": "left"}], "loss": 1}]),
+        ):
+            with pytest.raises(NotDurableError, match="no room"):
+                asked()
+            assert {name: array.tobytes() for name, array in agent._beliefs.state().items()} == before
+            assert not agent.frozen
+            assert agent.unscored == ["open"]
+            assert agent.episode(id="open").steps == 1
+            assert agent.episode(id="new").steps == 0
+        failing = False
+        agent.score("open", loss=1.0)  # not the 2.0 that was refused
+        assert agent.episodes == 31
+
+
+def test_an_interrupt_in_the_middle_of_a_write_loses_only_that_write(fast_folder, monkeypatch):
+    with make(fast_folder / "agent.db") as agent:
         play(agent, 0, 5)
         commit = journal_module.Journal.append
 
