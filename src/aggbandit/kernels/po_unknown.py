@@ -79,7 +79,7 @@ class Places(NamedTuple):
     rest: int  # (H, R8): 1 less the sum of the lower ends
     log_weights: int  # (H, A, S8): -η Σ_k (Û_k - B_k), the greatest of each (h, s) moved to 0
     policy: int  # (H, A, S8)
-    least: int  # (H, S8): of the last update, as what follows
+    least: int  # (H, S8): of the last update, as what follows; before `most`, on which `answer` relies
     most: int  # (H, S8)
     value: int  # (H, S8): Σ_a π B̂
     # numbers
@@ -106,7 +106,7 @@ class Places(NamedTuple):
     mean: int
     # indices
     turns: int  # (R8 / 8,): eight times the terms of eight rows, their greatest depth less 1
-    target: int  # (capacity,): 2 (h S + s), 1 more where the column is of the least
+    target: int  # (capacity,): the entry of `least` or `most` that a column answers
     tags: int  # (S8, 8): offsets of the sorted states' slacks
     pairs: int  # (merges, 2)
 
@@ -473,6 +473,7 @@ def begin(tables, scratch, indices, p, count, h, n, rows, raised):
     for t in range(0, S, 8):
         width = min(8, S - t)
         for least in range(2):
+            first = (p.least if least == 1 else p.most) + (h + 1) * p.S8 + t
             for b in range(0, rows, 8):
                 o = p.scaled_slack + t * rows + b
                 rest = load(scratch, p.scaled_rest + b)
@@ -505,11 +506,11 @@ def begin(tables, scratch, indices, p, count, h, n, rows, raised):
                     lowest = lesser(lowest, x)
                 store(scratch, p.columns + s * p.capacity + count, x)
             if least == 1 and greatest_of(zero - lowest) == 0.0:
-                for i in range(t, t + width):
-                    tables[p.least + (h + 1) * p.S8 + i] = 0.0
+                for i in range(first, first + width):
+                    tables[i] = 0.0
             else:
                 for i in range(width):
-                    indices[p.target + count + i] = 2 * ((h + 1) * S + t + i) + least
+                    indices[p.target + count + i] = first + i
                 count += width
     return count
 
@@ -517,11 +518,8 @@ def begin(tables, scratch, indices, p, count, h, n, rows, raised):
 @njit(cache=True, error_model="numpy", fastmath=FLAGS)
 def answer(tables, p, target, value):
     """Write a column's outcome where it belongs."""
-    h, s = target // 2 // p.S, target // 2 % p.S
-    if target % 2 == 0:
-        tables[p.most + h * p.S8 + s] = min(1.0, max(0.0, value))
-    else:
-        tables[p.least + h * p.S8 + s] = min(1.0, max(0.0, -value))
+    value = value if target >= p.most else -value
+    tables[target] = min(1.0, max(0.0, value))
 
 
 @njit(cache=True, error_model="numpy", fastmath=FLAGS)
