@@ -1,6 +1,7 @@
 """Every learner by its id; nothing is imported or compiled until asked for."""
 
 TABLE = {
+    "bandit-uc-o-reps": "aggbandit.learners.bandit_uc_o_reps:BanditUcOReps",
     "dapo": "aggbandit.learners.dapo:Dapo",
     "dlb": "aggbandit.learners.dlb:Dlb",
     "doubling": "aggbandit.learners.doubling:Doubling",
@@ -10,6 +11,7 @@ TABLE = {
     "ftrl-tsallis": "aggbandit.learners.ftrl_tsallis:FtrlTsallis",
     "mc-control": "aggbandit.learners.mc_control:McControl",
     "natural-pg": "aggbandit.learners.natural_pg:NaturalPg",
+    "o-reps": "aggbandit.learners.o_reps:OReps",
     "oful-trajectory": "aggbandit.learners.oful_trajectory:OfulTrajectory",
     "po-dilated": "aggbandit.learners.po_dilated:PoDilated",
     "po-known": "aggbandit.learners.po_known:PolicyOptimizationKnown",
@@ -22,7 +24,9 @@ TABLE = {
     "rs-ucbvi-ts": "aggbandit.learners.rs_ucbvi_ts:RsUcbviTs",
     "scrible": "aggbandit.learners.scrible:Scrible",
     "ts-trajectory": "aggbandit.learners.ts_trajectory:TsTrajectory",
+    "uc-o-reps": "aggbandit.learners.uc_o_reps:UcOReps",
     "ucbvi-ts": "aggbandit.learners.ucbvi_ts:UcbviTs",
     "uniform": "aggbandit.learners.uniform:Uniform",
+    "uob-reps": "aggbandit.learners.uob_reps:UobReps",
     "volumetric": "aggbandit.learners.volumetric:Volumetric",
 }
