@@ -388,6 +388,17 @@ def test_many_episodes_are_open_at_once_and_more_than_memory_holds(fast_folder, 
         assert all(len(record["steps"]) == 3 for record in agent.export())
 
 
+def test_memory_lets_nothing_go_that_is_not_on_the_disk_yet(fast_folder, monkeypatch):
+    monkeypatch.setattr(agent_module, "LIVE_LIMIT", 1)
+    with make(fast_folder / "agent.db") as agent:
+        make_durable = agent._make_durable
+        monkeypatch.setattr(agent, "_make_durable", lambda batch: None)  # as while another thread's commit is under way
+        for name in "abc":
+            agent.episode(id=name).act("s")
+        monkeypatch.setattr(agent, "_make_durable", make_durable)
+        assert [agent.episode(id=name).steps for name in "abc"] == [1, 1, 1]
+
+
 def test_threads_share_one_agent_and_lose_nothing(fast_folder):
     with make(fast_folder / "agent.db") as agent:
         kept = []
