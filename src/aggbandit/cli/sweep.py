@@ -40,6 +40,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     options.add_argument("--repair", action="store_true", help="read every result that is there, and play those again "
                          "whose file is damaged")  # fmt: skip
     options.add_argument("--add", action="store_true", help="let the folder hold this spec's results beside another's")
+    options.add_argument("--no-report", action="store_true", help="print and draw nothing at the end; `aggbandit "
+                         "report DIR` does it at any time")  # fmt: skip
     options.add_argument("--save-every", type=float, default=60.0, metavar="S", help="seconds between two saved states "
                          "of a long cell (default: 60)")  # fmt: skip
 
@@ -75,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
             play(work, store, executor, deliver=watch.delivered, tell=watch.tell)
         except (KeyboardInterrupt, StorageError, InvalidInputError) as error:
             trouble = error
-    return _finish(work, store, out, trouble, part=shard.count > 1)
+    return _finish(work, store, out, trouble, report=shard.count == 1 and not arguments.no_report)
 
 
 def _only_one(arguments: argparse.Namespace) -> None:
@@ -90,13 +92,16 @@ def _executor(arguments: argparse.Namespace, store: Store, count: int) -> Execut
 
     every = arguments.save_every
     if arguments.dask is not None:
+        import logging
+
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told in one line of ours
         return DaskCluster(store.folder, arguments.dask, save_seconds=every)
     if arguments.workers is not None:
         return Processes(store.folder, arguments.workers, save_seconds=every)
     return Threads(store.folder, count, threads=arguments.threads, save_seconds=every)
 
 
-def _finish(work: Work, store: Store, out: Path, trouble: BaseException | None, *, part: bool) -> int:
+def _finish(work: Work, store: Store, out: Path, trouble: BaseException | None, *, report: bool) -> int:
     """The last words and the exit code."""
     names = {cell.id: cell.name for cell in work.cells}
     shown = list(work.failed.items())[:10]
@@ -111,7 +116,7 @@ def _finish(work: Work, store: Store, out: Path, trouble: BaseException | None, 
     if trouble is not None:
         print(f"aggbandit: {trouble}\naggbandit: {kept}.", file=sys.stderr)
         return 2
-    if not part and len(store):
+    if report and len(store):
         draw(store, out)
     else:
         print(kept)
@@ -135,16 +140,20 @@ def _dry_run(spec: Spec, work: Work, out: Path) -> int:
 
     todo = {cell.id for cell in work.todo}
     told = expected(work.todo)
-    table = output.table("cell", "learner", "instance", "losses", "K", "replicas", "seed", "time", "memory")
+    rows = [("cell", "learner", "instance", "losses", "K", "replicas", "seed", "time", "memory")]
     for cell in work.cells:
         one = told.get(cell.id)
-        output.add_row(
-            table, cell.id[:12], cell.learner, cell.instance, cell.adversary,
-            numbers.simple(numbers.grouped(cell.episodes)), str(cell.replicas), str(cell.seed),
-            numbers.simple(numbers.duration(one.seconds)) if one else "failed" if cell.id in work.failed else "there",
-            numbers.simple(f"{numbers.plain(one.bytes / 2**20, 3)} MiB") if one else "",
+        state = "failed" if cell.id in work.failed else "there"
+        rows.append(
+            (
+                cell.id[:12], cell.learner, cell.instance, cell.adversary, numbers.grouped(cell.episodes),
+                str(cell.replicas), str(cell.seed), numbers.duration(one.seconds) if one else state,
+                f"{numbers.plain(one.bytes / 2**20, 3)} MiB" if one else "",
+            )
         )  # fmt: skip
-    output.print_table(table)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:  # never folded: a line is a cell, whatever the width
+        print(numbers.simple("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()))
     cores = available_cores()
     total = sum(one.seconds for one in told.values())
     longest = max((one.seconds for one in told.values()), default=0.0)

@@ -6,6 +6,7 @@ An executor is handed cells one by one, as it has room for them, and delivers an
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -20,14 +21,14 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aggbandit._checks import require_integer
 from aggbandit._version import __version__
-from aggbandit.errors import InvalidInputError, MissingExtraError
+from aggbandit.errors import InvalidInputError, MissingExtraError, StorageError
 from aggbandit.experiments import store as stores
 from aggbandit.experiments.cells import Cell
 from aggbandit.experiments.task import (
@@ -335,6 +336,8 @@ class DaskCluster(Executor):
         self._check()
 
     def _check(self) -> None:
+        with contextlib.suppress(TimeoutError):  # they may have been started just now
+            self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         info = self._client.scheduler_info(n_workers=-1)["workers"]
         if not info:
             self.close()
@@ -409,6 +412,10 @@ class DaskCluster(Executor):
                     submit_some()
                 self._still_there()
                 collect()
+        except (StorageError, ClusterLostError):
+            raise
+        except (OSError, TimeoutError, CancelledError, asyncio.CancelledError) as error:  # of its connections
+            raise self._gone() from error
         finally:
             stopping = True
             if self._client.status == "running":

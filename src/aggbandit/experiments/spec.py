@@ -71,7 +71,11 @@ class Spec:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """Every cell once, in the order in which they are played."""
-        return tuple({cell.id: cell for group in self.groups for cell in group.cells}.values())
+        found: dict[str, Cell] = {}
+        for group in self.groups:
+            for cell in group.cells:
+                found.setdefault(cell.id, cell)  # its names are those of the first group that has it
+        return tuple(found.values())
 
     @classmethod
     def load(cls, source: str | Path) -> Spec:
@@ -182,7 +186,7 @@ class _Reader:
         for seed, episodes, replicas, every, delays in orders:
             for instance, adversary in product(choices["instance"], choices["adversary"]):
                 for learner in choices["learner"]:
-                    self._try(instance, adversary, learner, seed, episodes, delays, (*at, "delays"))
+                    self._try(instance, adversary, learner, seed, episodes, delays, entry("delays")[1])
                     form = {
                         "format": FORMAT,
                         "instance": self._full("instance", instance, seed),

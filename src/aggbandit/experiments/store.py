@@ -242,6 +242,8 @@ class Store:
 
         Raises DamagedFileError, naming every file and what is wrong, where none is valid.
         """
+        if any(not path.exists() for path in self.files(cell)):  # another process has repaired it
+            self.refresh()
         paths = self.files(cell)
         if not paths:
             raise InvalidInputError(f"the store {str(self.folder)!r} has no result of the cell {cell}.")

@@ -39,6 +39,9 @@ class Outcome:
 class Stopped(Exception):
     """Raised within a run that is to stop."""
 
+    def __init__(self) -> None:
+        super().__init__("stopped between two blocks of episodes")
+
 
 def play_cell(
     cell: Cell,

@@ -1,0 +1,224 @@
+"""`aggbandit run SPEC`, `status`, `report`, `compare`: what is printed and which exit code it is."""
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from aggbandit.cli.main import main
+from aggbandit.experiments.store import Store
+from experiments_shared import SPEC, environment, finish, start
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A spec as a file, and an empty place."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "study.toml"
+    path.write_text(SPEC.replace("episodes = 300", "episodes = 40").replace('"po-unknown"', '"fixed-policy"'))
+    return path
+
+
+@pytest.fixture
+def run(capsys, study):
+    def call(*arguments):
+        code = main([str(one) for one in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def test_run_status_report_compare(run, study):
+    code, out, err = run("run", study, "--out", "out", "--threads", "2")
+    assert code == 0, err
+    assert "small: 6 cells; 6 to play, 2 at a time" in err
+    assert "po-known" in out
+    assert Path("out/report.html").stat().st_size > 10_000
+    assert Path("out/regret.pdf").exists()
+    code, out, _ = run("status", "out", "--check")
+    assert code == 0
+    assert re.search(r"small +small +6 of 6 +0 +0", out)
+    assert "6 cells read, 0 damaged files" in out
+    code, out, _ = run("compare", "uniform", "po-known", "--in", "out")
+    assert code == 0
+    assert re.search(r"A +uniform\nB +po-known\n", out)
+    assert "2 " in out
+    code, out, _ = run("compare", "out", "out")
+    assert code == 0
+    assert out.count("undecided") == 3
+    code, _, err = run("compare", "uniform", "po-knwn", "--in", "out")
+    assert code == 2
+    assert "Did you mean 'po-known'?" in err
+    code, _, err = run("compare", "uniform", "po-known")
+    assert code == 2
+    assert "'uniform' is no folder" in err
+    code, out, err = run("run", study, "--out", "out", "--no-report")
+    assert code == 0
+    assert "6 are there already; 0 to play" in err
+    assert out == "6 of 6 cells are finished and kept in out\n"
+
+
+def test_dry_run_prints_cells_time_and_memory_and_plays_nothing(run, study):
+    code, out, _ = run("run", study, "--out", "out", "--dry-run")
+    assert code == 0
+    assert not Path("out").exists()
+    rows = [line for line in out.splitlines() if re.match(r"[0-9a-f]{12} ", line)]
+    assert len(rows) == 6
+    assert all(re.search(r"\d (ns|µs|ms|s) .*\d MiB", line) for line in rows), out
+    assert re.search(r"6 cells, 6 to play: about .* on the \d+ cores here, .* on one\. Results would go to out\.", out)
+    run("run", study, "--out", "out", "--shard", "1/2", "--no-report")
+    code, out, _ = run("run", study, "--out", "out", "--dry-run")
+    assert out.count(" there") == 3
+    assert "6 cells, 3 to play" in out
+
+
+def test_a_typo_is_told_before_anything_is_made(run, study):
+    study.write_text(study.read_text().replace("replicas", "replcas"))
+    code, out, err = run("run", study, "--out", "out")
+    assert (code, out) == (2, "")
+    assert err.startswith("aggbandit: study.toml, line 4: replcas = 3: there is no such key. Did you mean 'replicas'?")
+    assert not Path("out").exists()
+
+
+def test_what_belongs_into_the_spec_is_not_taken_beside_it(run, study):
+    assert "--learner is not taken with a SPEC" in run("run", study, "--learner", "uniform")[2]
+    assert "--episodes is not taken with a SPEC" in run("run", study, "--episodes", "7")[2]
+    assert "give one of them" in run("run", study, "--workers", "2", "--dask", "tcp://x")[2]
+    assert "give one of them" in run("run", study, "--workers", "2", "--threads", "2")[2]
+    assert "no spec file 'scalng'" in run("run", "scalng")[2]
+
+
+def test_failures_and_what_is_missing_are_in_the_exit_codes(run, study, monkeypatch):
+    study.write_text(study.read_text().replace('"fixed-policy"', '"slow_learners:Broken"'))
+    code, out, err = run("run", study, "--out", "out", "--shard", "1/1", "--no-report")
+    assert code == 1
+    assert err.count("ZeroDivisionError: no way to learn this") == 4  # when it happens, and at the end
+    code, out, _ = run("status", "out")
+    assert code == 1
+    assert re.search(r"4 of 6 +2 +0", out)
+    assert "ZeroDivisionError: no way to learn this" in out
+    assert "Traceback" not in out
+    assert "Traceback" in run("status", "out", "--tracebacks")[1]
+    code, out, _ = run("report", "out")
+    assert code == 0
+    assert "Failed: 2 cells" in out
+    monkeypatch.setenv("BROKEN_IS_MENDED", "1")
+    assert run("run", study, "--out", "out", "--retry", "--no-report")[0] == 0
+    assert run("status", "out")[0] == 0
+
+
+def test_damage_is_named_left_out_and_repaired(run, study):
+    run("run", study, "--out", "out", "--no-report")
+    path = sorted(Path("out").glob("*.parquet"))[0]
+    path.write_bytes(path.read_bytes()[:-1])
+    code, out, _ = run("status", "out", "--check")
+    assert code == 1
+    assert path.name in out
+    code, out, _ = run("report", "out")
+    assert code == 1
+    assert f"Left out: {path}" in out
+    code, _, err = run("run", study, "--out", "out", "--repair", "--no-report")
+    assert code == 0
+    assert f"damaged: {path}" in err
+    assert run("status", "out", "--check")[0] == 0
+
+
+def test_two_specs_and_a_changed_one(run, study):
+    run("run", study, "--out", "out", "--no-report")
+    other = study.with_name("other.toml")
+    other.write_text(study.read_text().replace('name = "small"', 'name = "other"'))
+    code, _, err = run("run", other, "--out", "out")
+    assert code == 2
+    assert "holds results of the spec 'small'" in err
+    code, _, err = run("run", other, "--out", "out", "--add", "--no-report")
+    assert code == 0
+    assert "6 are there already" in err
+    study.write_text(study.read_text().replace("seed = [0, 1]", "seed = [0, 1, 2]"))
+    code, _, err = run("run", study, "--out", "out", "--no-report")
+    assert code == 0
+    assert "has changed since it was last run here: 3 new cells, 0 no longer" in err
+    assert len(Store.open("out")) == 9
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(study):
+    """Files of more than 3 kB do not fit: the spec does, the results do not."""
+    command = f"ulimit -f 3; exec {shlex.join([*start_command('run', study, '--out', 'out', '--no-report')])}"
+    done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, done.stderr
+    assert re.search(r"aggbandit: cannot write '.*parquet': File too large\. What is finished stays", done.stderr)
+    assert "0 of 6 cells are finished and kept in out" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(Path("out").rglob(".*.tmp"))
+
+
+def start_command(*arguments):
+    import sys
+
+    return [sys.executable, "-m", "aggbandit.cli", *map(str, arguments)]
+
+
+def test_a_folder_that_cannot_be_written_is_told(run, study):
+    if os.geteuid() == 0:  # whom permissions do not stop
+        code, _, err = run("run", study, "--out", "/proc/aggbandit")
+    else:
+        Path("locked").mkdir(mode=0o500)
+        code, _, err = run("run", study, "--out", "locked/out")
+    assert code == 2
+    assert re.match(r"aggbandit: cannot write '.*': .*\. What is finished stays", err)
+
+
+def test_status_and_report_of_nothing(run, tmp_path):
+    assert "there is no folder 'nowhere'" in run("status", "nowhere")[2]
+    (tmp_path / "empty").mkdir()
+    code, _, err = run("status", "empty")
+    assert code == 2
+    assert "is no store" in err
+
+
+def test_quiet_lines_where_there_is_no_terminal(study):
+    process = start("run", str(study), "--out", "out", "--no-report", "--workers", "1")
+    code, out, err = finish(process)
+    assert code == 0, err
+    assert "\x1b" not in out + err
+    assert "6 of 6 cells are finished" in out
+
+
+def commands(page):
+    """The sh blocks of a page, line by line, and its toml blocks."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL) for line in
+             block.splitlines()]  # fmt: skip
+    return lines, re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["howto/sweeps.md", "clusters.md"])
+def test_the_commands_of_the_docs_run(page, run, study):
+    """In order, on the page's own spec if it has one."""
+    lines, specs = commands(page)
+    for text in specs:
+        study.write_text(text.replace("1_000, 4_000", "100, 200").replace("4_000", "200"))
+    assert len(lines) >= 5
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        assert program == "aggbandit"
+        code, _, err = run(*arguments)
+        assert code == 0, (line, err)
+
+
+def test_the_python_of_the_sweeps_page_runs(run, study, capsys):
+    text = (DOCS / "howto/sweeps.md").read_text(encoding="utf-8")
+    study.write_text(commands("howto/sweeps.md")[1][0].replace("1_000, 4_000", "100, 4_000"))
+    assert run("run", study, "--out", "results/study", "--no-report")[0] == 0
+    names = {}
+    for block in re.findall(r"^```python no-run\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        exec(block, names)
+    assert "po-known" in capsys.readouterr().out
+    mistake = re.search(r"study.toml, line 10: adversary\[0\].blokcs = \[2, 8\]: .*'blocks'\?", text)[0]
+    study.write_text(study.read_text().replace("blocks = [2, 8]", "blokcs = [2, 8]"))
+    assert mistake in run("run", study, "--out", "results/study")[2]
