@@ -22,9 +22,12 @@ class PoModelFreeEngine(EvaluatedEngine):
 
         H, S, A = self.problem.shape
         trajectory = np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H)
-        evaluated = np.full((H, S, A), 1.0 / A), np.empty((H, S))  # the kernel writes the rows met, the rest stays
+        first, episodes = world_and_losses[-1], len(world_and_losses[6])
+        # a whole policy only where one is evaluated: for large S it outweighs all else
+        size = (H, S, A) if -first % self.evaluate_every < episodes else (0, 0, 0)
+        evaluated = np.full(size, 1.0 / A), np.empty(size[:2])  # the kernel writes the rows met, the rest stays
         sums = self._held[r], self._costs[r], self._pseudo_costs[r]
-        start, episodes = 0, len(world_and_losses[6])
+        start = 0
         while True:
             self._states[r] = with_space(self._states[r], H)
             start = kernel.play(
