@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from numba import njit
 
 from aggbandit.kernels import po_known_lanes as lanes
 from aggbandit.kernels import po_known_solo as solo
 from aggbandit.kernels import po_known_sparse as sparse
+from aggbandit.kernels import simd
 from aggbandit.kernels.simd import LANES, ROWS
 
 
@@ -77,3 +79,47 @@ def test_aligned_arrays_start_on_a_cache_line():
         assert found.shape == (size,)
         assert found.ctypes.data % 64 == 0
         assert not found.any()
+
+
+@njit
+def drawn_in_lanes(sizes, world, losses, policy, scratch):
+    lanes.play_out(
+        sizes, simd.pointers(world), simd.pointers(losses), 0, 0, 0.1, simd.pointers(policy).policy,
+        simd.pointers(scratch),
+    )  # fmt: skip
+
+
+@njit
+def drawn_alone(sizes, world, losses, policy, scratch):
+    return solo.play_out(
+        sizes, simd.pointers(world), simd.pointers(losses).tables, 0, simd.pointers(policy).policy,
+        simd.pointers(scratch),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("probabilities, action", [([0.3, 0.7 - 2e-16, 0.0], 1), ([0.3, 0.6, 0.1 - 2e-16], 2)])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_draw_beyond_the_rounded_sum_takes_the_last_possible_action(probabilities, action, alone):
+    u = 1.0 - 2.0**-53
+    assert ((0.0 + probabilities[0]) + probabilities[1]) + probabilities[2] <= u
+    sizes = lanes.Sizes(packs=1, H=1, S=1, A=3, T=1, successors=0, groups=1, first_groups=1, means=0)
+    rows, one, none = np.array([np.inf] * lanes.GROUP), np.ones(1), np.empty(0)
+    no_states = np.empty(0, np.int64)
+    losses = lanes.Losses(np.array([0.25, 0.5, 0.75]), np.zeros(1, np.int64), none)
+    policy = np.repeat(np.array(probabilities), LANES)
+    changing = lanes.Replicas(policy, np.zeros(policy.size), none, none)
+    if alone:
+        world = solo.World(none, none, no_states, none, rows, one, rows, np.arange(1.0 * LANES))
+        scratch = solo.scratch(sizes)
+        scratch.u_action[:] = u
+        total = drawn_alone(sizes, world, losses, changing, scratch)
+        assert scratch.actions[0] == action
+    else:
+        scratch = lanes.scratch(sizes)
+        scratch.uniforms[:] = u
+        scratch.occupancy[:] = 1.0
+        drawn_in_lanes(sizes, lanes.World(none, none, rows, no_states, one, rows), losses, changing, scratch)
+        np.testing.assert_array_equal(scratch.visited, action)
+        np.testing.assert_array_equal(scratch.reached, np.float64(probabilities[action]) + 0.1)
+        total = scratch.total[LANES - 1]
+    assert total == (action + 1) / 4

@@ -22,7 +22,8 @@ TINY = 2.0**-900  # as in kernels.po_known: below it a probability's logarithm c
 CACHED_BYTES = 2**23  # transitions so small stay in a near cache: packs are then played one after the other,
 MOST_PACKS = 8  # otherwise so many share each reading of the transitions; two engines at least, for two threads
 FEWEST_LANES = 5  # replicas; fewer are faster one by one
-SPARSE_BELOW = 0.25  # with a smaller share of nonzeros the sparse kernels are faster
+SPARSE_LANES_BELOW = 0.35  # with a smaller share of nonzeros in the fullest row the sparse kernels are faster,
+SPARSE_SOLO_BELOW = 0.15  # for one replica later, as only dense products then use whole vectors
 WASTE_BYTES = 2**29  # of policies of replicas that only fill up a pack
 
 
@@ -404,11 +405,11 @@ def _writable(array: FloatArray) -> FloatArray:
     return array.reshape(-1) if array.flags.writeable else array.flatten()
 
 
-def _few_successors(mdp: TabularMDP) -> bool:
+def _share_of_nonzeros(mdp: TabularMDP) -> float:
+    """Of the fullest row; 0 for a model that its user made sparse."""
     if mdp.is_sparse:
-        return True
-    most = int(np.count_nonzero(mdp.stored, axis=-1).max())
-    return most < SPARSE_BELOW * mdp.S
+        return 0.0
+    return float(np.count_nonzero(mdp.stored, axis=-1).max()) / mdp.S
 
 
 def choose(mdp: TabularMDP, problem: Problem, learner: Learner[Any], replicas: int) -> tuple[type[Engine], int]:
@@ -416,12 +417,12 @@ def choose(mdp: TabularMDP, problem: Problem, learner: Learner[Any], replicas: i
     from aggbandit.kernels.simd import LANES
 
     H, S, A = problem.shape
-    few = _few_successors(mdp)
+    share = _share_of_nonzeros(mdp)
     packs = -(-replicas // LANES)
     wasted = 8 * H * S * A * (packs * LANES - replicas)
     if replicas < FEWEST_LANES or wasted > WASTE_BYTES:
-        return (SparseSoloEngine if few else SoloEngine), 1
-    if few:
+        return (SparseSoloEngine if share < SPARSE_SOLO_BELOW else SoloEngine), 1
+    if share < SPARSE_LANES_BELOW:
         return SparseLanesEngine, LANES
     if 16 * mdp.stored.size <= CACHED_BYTES:
         return LanesEngine, LANES
