@@ -152,7 +152,8 @@ def test_huge_and_repeated_losses_keep_it_feasible():
 
 def test_rows_of_boxes_and_balls_by_hand():
     k, group = np.empty(3), np.empty(3, np.int64)
-    # Σ clip(τ w, lower, upper) = 1 with w = (1, 1, 1) (their logarithms are given): the first is held at 0.1, the others share the rest
+    # Σ clip(τ w, lower, upper) = 1 with w = (1, 1, 1), whose logarithms are given: the first is held at 0.1, and the
+    # others share the rest
     kl_projection.tilted_in_box(np.zeros(3), np.zeros(3), np.array([0.1, 1.0, 1.0]), k, group)
     np.testing.assert_allclose(k, [0.1, 0.45, 0.45])
     np.testing.assert_array_equal(group, [0, 1, 1])
