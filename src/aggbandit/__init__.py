@@ -17,8 +17,10 @@ from aggbandit._version import __version__
 
 if TYPE_CHECKING:
     from aggbandit import adversaries, errors, learners, planning, theory
+    from aggbandit.agent import Agent
     from aggbandit.experiments.diagnosis import diagnose
     from aggbandit.experiments.store import open_store
+    from aggbandit.interop import gymnasium as gym
     from aggbandit.learners.base import Draws, Episode, Learner, Needs, Problem
     from aggbandit.mdp import instances
     from aggbandit.mdp.tabular import TabularMDP
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from aggbandit.simulation.session import Session, start
 
 __all__ = [
+    "Agent",
     "Draws",
     "Episode",
     "Learner",
@@ -39,6 +42,7 @@ __all__ = [
     "adversaries",
     "diagnose",
     "errors",
+    "gym",
     "instances",
     "learners",
     "open_store",
@@ -49,6 +53,7 @@ __all__ = [
 ]
 
 _WHERE = {  # name: "module" or "module:attribute"
+    "Agent": "aggbandit.agent:Agent",
     "Draws": "aggbandit.learners.base:Draws",
     "Episode": "aggbandit.learners.base:Episode",
     "Learner": "aggbandit.learners.base:Learner",
@@ -60,6 +65,7 @@ _WHERE = {  # name: "module" or "module:attribute"
     "adversaries": "aggbandit.adversaries",
     "diagnose": "aggbandit.experiments.diagnosis:diagnose",
     "errors": "aggbandit.errors",
+    "gym": "aggbandit.interop.gymnasium",
     "instances": "aggbandit.mdp.instances",
     "learners": "aggbandit.learners",
     "open_store": "aggbandit.experiments.store:open_store",

@@ -54,8 +54,8 @@ def require_number(
             "" if low is None else f"{'greater than' if low_open else 'at least'} {low:g}",
             "" if high is None else f"{'less than' if high_open else 'at most'} {high:g}",
         ]
-        rule = " and ".join(end for end in ends if end) or "finite"
-        raise InvalidInputError(f"{name} must be a finite number, {rule}, but is {value!r}.")
+        rule = " and ".join(end for end in ends if end)
+        raise InvalidInputError(f"{name} must be a finite number{', ' if rule else ''}{rule}, but is {value!r}.")
     return number
 
 

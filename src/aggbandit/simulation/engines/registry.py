@@ -12,6 +12,8 @@ from aggbandit.simulation.engines.plain import PlainEngine
 FUSED = {
     "aggbandit.learners.fixed_policy:FixedPolicy": "aggbandit.simulation.engines.constant",
     "aggbandit.learners.po_known:PolicyOptimizationKnown": "aggbandit.simulation.engines.po_known",
+    "aggbandit.learners.po_model_free:PolicyOptimizationModelFree": "aggbandit.simulation.engines.po_model_free",
+    "aggbandit.learners.po_practical:PolicyOptimizationPractical": "aggbandit.simulation.engines.po_practical",
     "aggbandit.learners.po_unknown:PolicyOptimizationUnknown": "aggbandit.simulation.engines.po_unknown",
     "aggbandit.learners.uniform:Uniform": "aggbandit.simulation.engines.constant",
 }
