@@ -74,16 +74,17 @@ def test_drawn_values_are_not_clipped():
 
 @pytest.mark.equation("EMM21-rare")
 def test_rare_switches():
-    learner = RsUcbviTs()
+    learner = RsUcbviTs(v_scale=0.05, bonus_scale=0.3)
     problem, _ = problem_of(learner)
     ridge = naive.Ridge(H, S, A, H)
     state, history, renewals = learner.init(problem, Draws(1, 0, 0, 1)), [], 0
     last_ridge, last_history = naive.Ridge(H, S, A, H), []
     normal = Draws(1, 0, 0, 1).normal(H * S * A)
     for episode in episodes():
-        v = np.sqrt(2.0) * last_ridge.radius(np.sqrt(H) / 2, 0.05)
+        v = 0.05 * np.sqrt(2.0) * last_ridge.radius(np.sqrt(H) / 2, 0.05)
         model, visits = naive.empirical(last_history, H, S, A)
-        loss = (last_ridge.solution() + v * last_ridge.spread(normal)).reshape(H, S, A) - naive.bonus(visits, K, 0.05)
+        loss = (last_ridge.solution() + v * last_ridge.spread(normal)).reshape(H, S, A)
+        loss -= 0.3 * naive.bonus(visits, K, 0.05)
         assert naive.suboptimality(model, learner.policy(problem, state), loss) < 1e-9
         state = learner.update(problem, state, episode, Draws(1, 0, episode.index, 2))
         ridge.add(episode.states, episode.actions, episode.total)

@@ -191,7 +191,9 @@ def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_step
             return decrement, made
         length = min(1.0, _TO_BOUNDARY * longest)
         if decrement >= _FULL_STEP * concordance:
-            while length > 1e-12:
+            # the step that theory grants is the shortest worth looking at: below it only rounding says no
+            granted = min(length, 1.0 / (1.0 + decrement / concordance))
+            while length > granted:
                 change = 0.0
                 for h in range(H):
                     for s in range(S):
@@ -203,7 +205,7 @@ def minimise(transition_tsas, open_hs, cost_hsa, root, log_hsa, x_hsa, most_step
                                 change -= root * d / (np.sqrt(x + d) + np.sqrt(x))
                 if change <= -_ARMIJO * length * square:
                     break
-                length *= 0.5
+                length = max(0.5 * length, granted)
         for h in range(H):
             for s in range(S):
                 if open_hs[h, s]:
@@ -509,7 +511,8 @@ def minimise_boxes(lower_hsai, share_hsai, open_hs, cost_hsai, cost_sa, m_hsai, 
             return decrement, made
         length = min(1.0, _TO_BOUNDARY * longest)
         if decrement >= _FULL_STEP:
-            while length > 1e-12:
+            granted = min(length, 1.0 / (1.0 + decrement))  # as in `minimise`
+            while length > granted:
                 change = 0.0
                 for h in range(H - 1):
                     for s in range(S):
@@ -532,7 +535,7 @@ def minimise_boxes(lower_hsai, share_hsai, open_hs, cost_hsai, cost_sa, m_hsai, 
                             change -= length * cost_sa[s, a] * d + np.log1p(-length * d / x_sa[s, a])
                 if change <= -_ARMIJO * length * square:
                     break
-                length *= 0.5
+                length = max(0.5 * length, granted)
         for h in range(H - 1):
             for s in range(S):
                 for a in range(A):

@@ -50,8 +50,8 @@ class Volumetric(Learner[State]):
              Õ(H² S A √K).
     Departs  in three ways.  p_k is sampled by hit-and-run chains, kept from episode to episode and moved
              `sampling_steps` times each, and S'_k, the draws from p_k and C_k are the same pool (the paper takes exact
-             independent draws and the exact C_k); given the pool the estimate is exactly unbiased.  γ <= 1/2: the
-             theorem needs K >= |S|² ln 2K, some 10^6 episodes for d = 8, so that η is lowered to 1/(2 |S|) before.
+             independent draws and the exact C_k); given the pool the estimate is exactly unbiased.  γ <= 1/2,
+             which needs K >= 4 |S|² ln 2K, some 10^9 episodes for d = 6: before, η is lowered to 1/(2 |S|).
              The factor 4 of |S'| is ours, the paper gives none.
     Cost     O(|S| (m² + H S A m)) time an episode; some 10^3 points.  Refuses d > 150.
     """

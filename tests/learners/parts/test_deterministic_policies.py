@@ -39,6 +39,8 @@ def test_vertices_are_the_distinct_occupancies(name, problem, number):
         np.testing.assert_allclose(policy.sum(axis=-1), 1.0, rtol=1e-15)
         reach = planning.occupancy(transition, policy, problem.initial)
         np.testing.assert_allclose(row, (reach[:, :, None] * policy).ravel(), atol=1e-14)
+        np.testing.assert_array_equal(actions < 0, reach == 0.0)  # there nothing is said, and every action played
+        np.testing.assert_array_equal(policy[reach == 0.0], 1 / problem.A)
     assert found.dimension == np.linalg.matrix_rank(rows) == parts.span_dimension(problem)
 
 

@@ -22,6 +22,16 @@ def test_kiefer_and_wolfowitz(n, d):
         assert np.linalg.slogdet((z * other[:, None]).T @ z)[1] <= best + 1e-9
 
 
+def test_steps_away_from_a_vector_take_no_more_than_it_has():
+    # regression: seeds at which the line search would take a weight below 0
+    for seed in (127, 172):
+        rng = np.random.default_rng(seed)
+        d = rng.integers(2, 6)
+        n = rng.integers(d + 1, 30)
+        z = rng.normal(size=(n, d)) * rng.exponential(size=(n, 1))
+        assert greatest(z, optimal_design.g_optimal(z, gap=1e-6)) <= d * (1 + 2e-6)
+
+
 def test_design_on_policies_explores_all_of_them():
     transition = np.random.default_rng(2).dirichlet(np.ones(3), size=(4, 3, 2))
     problem = Problem(H=4, S=3, A=2, episodes=1, transition=transition)

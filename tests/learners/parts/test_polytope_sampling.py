@@ -4,6 +4,7 @@ import pytest
 from aggbandit.learners.base import Draws, Problem
 from aggbandit.learners.parts import polytope_sampling as sampling
 from naive import exp2 as naive_exp2
+from naive import occupancy_polytopes
 from naive import volumetric as naive
 
 
@@ -31,16 +32,29 @@ def test_coordinates_describe_all_occupancies(H, S, A):
     np.testing.assert_allclose(shape.centre_n + v @ shape.tangent_nm.T, vertices, atol=1e-12)
 
 
+def test_places_of_tiny_probability_are_described_as_well_as_others():
+    rare = np.full((3, 2, 3), 1e-100)
+    rare[:, :, 0] = 1.0
+    problem = Problem(H=3, S=3, A=2, episodes=1, transition=rare)
+    shape = sampling.geometry(problem)
+    C, _ = occupancy_polytopes.flow_equations(problem.dynamics.transition, problem.initial)
+    reach = shape.scale_n.reshape(3, 3, 2).sum(axis=-1).ravel()
+    flow = C @ (shape.scale_n[:, None] * shape.tangent_nm)
+    np.testing.assert_allclose(flow[reach > 0] / reach[reach > 0, None], 0.0, atol=1e-12)
+    np.testing.assert_allclose(shape.tangent_nm.T @ shape.tangent_nm, np.eye(7), atol=1e-12)
+
+
 @pytest.mark.parametrize("H, S, A", [(1, 1, 3), (3, 2, 2), (2, 2, 1), (4, 1, 2)])
-def test_spanner_holds_every_occupancy_with_coefficients_up_to_two(H, S, A):
+@pytest.mark.parametrize("ratio", [2.0, 1.0 + 1e-9])
+def test_spanner_holds_every_occupancy_with_coefficients_up_to_its_ratio(H, S, A, ratio):
     problem = random_problem(1, H, S, A)
     shape = sampling.geometry(problem)
-    span, spanner = shape.span_nd, sampling.barycentric_spanner(problem, shape)
+    span, spanner = shape.span_nd, sampling.barycentric_spanner(problem, shape, ratio)
     vertices = scaled(naive_exp2.distinct_occupancies(problem.transition, problem.initial), shape)
     for row in spanner:  # each is the occupancy of a deterministic policy
         assert np.isclose(vertices, row, rtol=0.0, atol=1e-10).all(axis=1).any()
     coefficients = np.linalg.solve((spanner @ span).T, (vertices @ span).T)
-    assert np.abs(coefficients).max() <= 2.0 + 1e-9
+    assert np.abs(coefficients).max() <= ratio + 1e-9
 
 
 def test_linear_optimisation_finds_the_best_vertex():

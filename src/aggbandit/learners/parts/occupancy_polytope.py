@@ -135,7 +135,6 @@ def tangent_basis(
             flow[h + 1, :, h] = -np.moveaxis(step_sas, -1, 0)
     variables = np.repeat(open_hs.ravel(), A)
     rows = flow.reshape(H * S, H * S * A)[open_hs.ravel()][:, variables]
-    rows /= scale_hsa.sum(axis=-1)[open_hs][:, None]
     basis = np.zeros((H * S * A, dimension(open_hs, A)))
     basis[variables] = np.linalg.svd(rows)[2][rows.shape[0] :].T
     return basis
