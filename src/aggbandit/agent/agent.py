@@ -143,6 +143,7 @@ class Agent:
         self._action_of = {key: index for index, key in enumerate(keys)}
         self._seed = np.uint64(stored["seed"])
         self._learner = PolicyOptimizationModelFree(**stored["learner"])
+        self._uniforms(0, 0, 0, 0, self._seed)  # loads what is compiled now, not in the first act
 
     def _load(self) -> None:
         """Memory from the journal: the last snapshot, then every event after it."""
