@@ -23,9 +23,8 @@ def bernstein_corners(
     ratio = log_term / np.maximum(visits_hsa - less, 1.0)
     mean = empirical(counts_hsas)
     radius = radius_scale * (root * np.sqrt(mean * ratio) + linear * ratio)
-    unseen = visits_hsa == 0.0
-    lower = np.where(unseen, 0.0, np.maximum(0.0, mean - radius))
-    upper = np.where(unseen, 1.0, np.minimum(1.0, mean + radius))
+    lower = np.maximum(0.0, mean - radius)  # 0 where nothing was seen, as the mean is
+    upper = np.where(visits_hsa == 0.0, 1.0, np.minimum(1.0, mean + radius))
     return lower, upper
 
 
