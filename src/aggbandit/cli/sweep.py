@@ -245,7 +245,7 @@ class Watch(output.Watch):
 
     @staticmethod
     def _pace(played: float, left: float, seconds: float) -> str:
-        if played <= 0 or seconds <= 0 or left <= 0:
+        if played < 0.1 or seconds <= 0 or left <= 0:  # from less, no pace can be told
             return ""
         rate = played / seconds
         each = f"{numbers.plain(rate, 2)} cells/s" if rate >= 1 else f"{numbers.duration(1 / rate)} a cell"
