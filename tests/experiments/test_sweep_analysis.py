@@ -97,6 +97,18 @@ def test_only_the_same_world_is_a_pair():
     assert compared(first, longer, "a", "b") == []
 
 
+def test_the_seed_of_the_draws_parts_pairs_too():
+    """Instance and losses are the same for all seeds here; the draws are not."""
+    fixed = {"instance": '"random:states=3,horizon=2,seed=1"', "adversary": '"switching:seed=1"', "seed": "[0, 1]"}
+    noise = [np.array([5.0]), np.array([-3.0])]
+    first = [stored(cell, one - 1) for cell, one in zip(spec(learner='"po-known"', **fixed).cells, noise, strict=True)]
+    second = [stored(cell, one) for cell, one in zip(spec(learner='"uniform"', **fixed).cells, noise, strict=True)]
+    (found,) = compared(first, second, "a", "b")
+    assert (found.seeds, found.wins) == (2, 1.0)
+    other = spec(learner='"uniform"', **{**fixed, "instance": '"random:states=3,horizon=2,seed=2"'}).cells
+    assert compared(first, [stored(cell, noise[0]) for cell in other], "a", "b") == []
+
+
 def test_replicas_beyond_the_others_are_left_out():
     first = [stored(cell, np.arange(5.0)) for cell in spec(learner='"po-known"', replicas="5").cells]
     second = [stored(cell, np.arange(3.0)) for cell in spec(learner='"uniform"', replicas="3").cells]
