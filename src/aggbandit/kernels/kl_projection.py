@@ -29,6 +29,7 @@ KNOWN, BOXES, BALLS = 0, 1, 2
 
 _ARMIJO = 0.1
 _FLOOR = 1e-250  # a probability below counts as this one: logarithms stay finite
+_LEAST = 1e-10  # of a kernel's probability where its set allows any: a later, smaller set may ask for more of it
 _LAST_STEP = 1e-6  # decrement after which one full step leaves its square
 _NOTHING = 1e-14  # of a row's mass: rounding
 
@@ -160,6 +161,26 @@ def best_row(kind, lower_t, upper_t, radius, k0_t, v_t, scratch_w_t, out_k_t, ou
 
 
 @njit(cache=True)
+def keep_alive(kind, lower_tsas, upper_tsas, radius_hsa, k_hsat):
+    """Raise what has all but vanished to `_LEAST` where the set leaves room, and scale rows back to 1.
+
+    A place that no mass comes to can never get any again, but the set of the next epoch may send some there.
+    """
+    rows, S, A = k_hsat.shape[:3]
+    for h in range(rows):
+        for s in range(S):
+            for a in range(A):
+                total = 0.0
+                for i in range(S):
+                    room = radius_hsa[h, s, a] if kind == BALLS else upper_tsas[h, s, a, i]
+                    if k_hsat[h, s, a, i] < _LEAST and room > _LEAST:
+                        k_hsat[h, s, a, i] = _LEAST
+                    total += k_hsat[h, s, a, i]
+                for i in range(S):
+                    k_hsat[h, s, a, i] /= total
+
+
+@njit(cache=True)
 def dual(
     kind, initial_s, cost_hsa, lower_tsas, upper_tsas, radius_hsa, log_policy_hsa, k0_hsat, reach_hs,
     start, v_hs, scratch_w_t, out_k_hsat, out_group_hsat, out_g_hsa, out_n_hsa,
@@ -271,7 +292,7 @@ def project(
                     tried_hs[h, s] = v_hs[h, s] - length * step[h, s]
             found = dual(*fixed, False, tried_hs, w_t, out_k, out_group, g_hsa, n_hsa)
             # close to the end the gain is below rounding
-            if decrement < _LAST_STEP or found <= value - _ARMIJO * length * square or length < 1e-12:
+            if decrement < _LAST_STEP or found <= value - _ARMIJO * length * square or length < 1e-15:
                 break
             length *= 0.5
         v_hs[:] = tried_hs
@@ -292,6 +313,7 @@ def project(
                 log_policy_hsa[h, s, a] -= greatest + np.log(total)
     if kind != KNOWN:
         k_hsat[: H - 1] = out_k[: H - 1]
+        keep_alive(kind, lower_tsas, upper_tsas, radius_hsa, k_hsat[: H - 1])
     reach_hs[:] = 0.0
     reach_hs[0] = initial_s
     for h in range(H - 1):

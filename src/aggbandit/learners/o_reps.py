@@ -90,9 +90,12 @@ class OReps(Learner[State]):
         else:
             assert episode.losses is not None
             met = np.arange(problem.H), episode.states, episode.actions
-            played_h = state.q.reach_hs[met[:2]] * state.policy_hsa[met]
+            weight_h = state.q.reach_hs[met[:2]] * state.policy_hsa[met] + self.exploration
             cost_hsa = np.zeros(problem.shape)
-            cost_hsa[met] = step_size * episode.losses / (played_h + self.exploration)  # [eq:ZN13-estimate]
+            # what the model excludes is left out
+            cost_hsa[met] = step_size * np.divide(  # [eq:ZN13-estimate]
+                episode.losses, weight_h, out=np.zeros(problem.H), where=weight_h > 0.0
+            )
         kernels = relative_entropy.known(occupancy_polytope.dense_transition(problem))
         relative_entropy.step(state.q, problem.initial, kernels, cost_hsa)  # [eq:ZN13-step]
         return State(state.q, relative_entropy.policy(state.q))

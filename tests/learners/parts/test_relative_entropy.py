@@ -150,6 +150,31 @@ def test_huge_and_repeated_losses_keep_it_feasible():
         assert flow_residual(mass_of(q), q.kernel_hsat, made.initial) < 1e-13
 
 
+@pytest.mark.parametrize("shape", ["boxes", "balls"])
+def test_a_smaller_set_may_ask_for_what_had_all_but_vanished(shape):
+    # an optimist that may choose any kernel stays away from state 0, until its set says that 0 is met all the same
+    H, S, A = 4, 2, 2
+    initial = np.array([0.0, 1.0])
+    q = relative_entropy.of_unknown_dynamics(H, S, A, initial)
+    everything = {
+        "boxes": relative_entropy.boxes(np.zeros((H, S, A, S)), np.ones((H, S, A, S))),
+        "balls": relative_entropy.balls(np.full((H, S, A, S), 0.5), np.full((H, S, A), 2.0)),
+    }[shape]
+    cost = np.zeros((H, S, A))
+    cost[:, 0] = 1e5
+    for _ in range(3):
+        relative_entropy.step(q, initial, everything, cost)
+    assert q.reach_hs[1:, 0].max() < 1e-9
+    lower = np.full((H, S, A, S), [0.3, 0.0])
+    smaller = {
+        "boxes": relative_entropy.boxes(lower, np.ones((H, S, A, S))),
+        "balls": relative_entropy.balls(np.full((H, S, A, S), [0.6, 0.4]), np.full((H, S, A), 0.6)),
+    }[shape]
+    relative_entropy.step(q, initial, smaller, np.zeros((H, S, A)))
+    np.testing.assert_allclose(q.reach_hs[1:, 0], 0.3, atol=1e-8)  # no more than it must
+    assert flow_residual(mass_of(q), q.kernel_hsat, initial) < 1e-13
+
+
 def test_rows_of_boxes_and_balls_by_hand():
     k, group = np.empty(3), np.empty(3, np.int64)
     # Σ clip(τ w, lower, upper) = 1 with w = (1, 1, 1), whose logarithms are given: the first is held at 0.1, and the
