@@ -157,6 +157,18 @@ def test_a_mistake_is_told_with_line_key_value_rule_and_nearest_name(right, wron
         parse(LINES.replace(right, wrong, 1))
 
 
+def test_features_that_do_not_express_the_instance_are_told_before_anything_is_played():
+    text = """
+name = "linear"
+episodes = 10
+instance = "random:states=2,actions=1,horizon=2"
+adversary = "bernoulli"
+learner = { id = "repo", features = [[[[1.0]], [[1.0]]]] }
+"""
+    with pytest.raises(InvalidInputError, match=r"line 6: learner\.features .* features cannot express transition"):
+        Spec.parse(text)
+
+
 def test_a_spec_that_is_not_there_names_the_nearest():
     with pytest.raises(InvalidInputError, match="no spec file 'scalling', .*Did you mean 'scaling'"):
         Spec.load("scalling")

@@ -10,7 +10,6 @@ from aggbandit.learners.base import Draws, Episode, Problem
 from aggbandit.learners.parts import ensembles, least_squares
 from aggbandit.learners.re_lsvi import ReLsvi
 from aggbandit.learners.repo import Repo
-from aggbandit.testing import LEARNER_CHECKS
 from naive import ensembles as naive
 from naive import planning, trajectory_feedback
 
@@ -245,21 +244,10 @@ def test_steps_from_the_bound_on_values():
 
 
 @pytest.mark.parametrize("kind", [ReLsvi, Repo])
-def test_the_contract_holds_with_features(kind):
+def test_features_are_values_of_the_configuration(kind):
     features = np.eye(6).reshape(3, 2, 6)
-    learner = kind(features=features, ensemble=5)
-    for name, check in LEARNER_CHECKS.items():
-        if name != "extreme_feedback_raises_no_warning":  # it has an instance of another shape too
-            check(learner)
-    problem = Problem(H=3, S=3, A=2, episodes=1)
-    for total in (0.0, 3.0):
-        state = learner.init(problem, Draws(0, 0, 0, 1))
-        state = learner.update(
-            problem, state, Episode(0, np.zeros(3, int), np.zeros(3, int), total=total), Draws(0, 0, 0, 2)
-        )
-        assert np.isfinite(learner.policy(problem, state)).all()
     assert kind(features=features) == kind(features=features.tolist())
-    assert "ensemble=5" in repr(learner)
+    assert "ensemble=5" in repr(kind(features=features, ensemble=5))
     assert hash(kind(features=features)) == hash(kind(features=features.tolist()))
 
 
@@ -279,13 +267,25 @@ def test_arguments_sizes_and_instances_are_checked(kind):
         ab.start(kind(), Problem(H=10, S=40, A=8, episodes=5))
     with pytest.raises(InvalidInputError, match="needs the number of episodes"):
         ab.start(kind(), Problem(H=2, S=2, A=2, episodes=None))
-    mdp = ab.TabularMDP(TRANSITION)
-    kind(features=FEATURES).check_instance(mdp, LOSS)
-    kind().check_instance(mdp, np.square(LOSS))
-    with pytest.raises(InvalidInputError, match="features cannot express loss"):
-        kind(features=FEATURES).check_instance(mdp, np.square(LOSS))
+    assert kind().linear_features is None
     assert kind.reconstructed
     with pytest.raises(InvalidInputError, match="step_scale must be"):
         Repo(step_scale=0.0)
     with pytest.raises(InvalidInputError, match="value_bound must be"):
         Repo(value_bound=0.0)
+
+
+def doubled(features):
+    return ab.learners.make("doubling", learner=Repo(features=features))
+
+
+@pytest.mark.parametrize("kind", [ReLsvi, Repo, doubled])
+def test_features_that_do_not_express_the_instance_are_refused_where_it_is_played(kind):
+    mdp, learner = ab.TabularMDP(TRANSITION), kind(features=FEATURES)
+    linear = ab.adversaries.make("bernoulli", mdp, table=LOSS)
+    assert ab.run(mdp, linear, learner, episodes=3).regret.shape == (1, 3)
+    with pytest.raises(InvalidInputError, match=r"features cannot express loss\[\d, \d, \d\]"):
+        ab.run(mdp, ab.adversaries.make("bernoulli", mdp, table=np.square(LOSS)), learner, episodes=3)
+    bent = ab.TabularMDP(TRANSITION**2 / (TRANSITION**2).sum(axis=-1, keepdims=True))
+    with pytest.raises(InvalidInputError, match="features cannot express transition"):
+        ab.run(bent, linear, learner, episodes=3)

@@ -332,6 +332,7 @@ class _Reader:
         """Make it all once, whatever the seed, so that a mistake is told before anything is played."""
         from aggbandit import adversaries, learners
         from aggbandit.learners.base import Problem
+        from aggbandit.learners.parts.linear_mdp import require_expressive
         from aggbandit.mdp import instances
 
         key = instance.label, adversary.label, learner.label, episodes, delays
@@ -360,6 +361,9 @@ class _Reader:
         mdp, player = made["instance", instance.label], made["learner", learner.label]
         try:
             player.check(Problem.of(mdp, episodes, player.needs))
+            if player.linear_features is not None:
+                mean = getattr(made["adversary", instance.label, adversary.label], "mean_table", None)
+                require_expressive(player.linear_features, mdp, mean)
         except AggbanditError as error:
             raise self._wrong_choice(learner, f"on {instance.label}, episodes = {episodes}: {error}") from None
         if delays and not player.needs.late_feedback:

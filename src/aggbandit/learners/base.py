@@ -208,6 +208,14 @@ class Learner(ABC, Generic[StateT]):
         row: FloatArray = self.policy(problem, state)[step, s]
         return row
 
+    @property
+    def linear_features(self) -> Any:
+        """(S, A, d) where the learner takes transitions and losses for linear in features, else None.
+
+        Whoever holds the instance (`run`, a spec) checks that they express it; the learner cannot.
+        """
+        return None
+
     def resolved(self, problem: Problem) -> Resolved:
         """The numbers that this configuration comes to on this problem (step size, exploration, ...)."""
         return {}

@@ -61,6 +61,10 @@ class Doubling(Learner[State]):
     def check(self, problem: Problem) -> None:
         self.inner.check(run_of(problem, 0))
 
+    @property
+    def linear_features(self) -> Any:
+        return self.inner.linear_features
+
     def resolved(self, problem: Problem) -> Resolved:
         if problem.episodes is None:
             return {}

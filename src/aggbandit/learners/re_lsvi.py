@@ -9,7 +9,6 @@ from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_integer, require_number
 from aggbandit.learners.base import AGGREGATE, STOCHASTIC, UNKNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
 from aggbandit.learners.parts import ensembles, least_squares, linear_mdp
-from aggbandit.mdp.tabular import TabularMDP
 
 
 class State(NamedTuple):
@@ -49,7 +48,7 @@ class ReLsvi(Learner[State]):
     ensemble: int | None = None  # m; None: ⌈9 ln(7 K / δ)⌉
     v_scale: float = 1.0  # multiplies β_r in ζ
     bonus_scale: float = 1.0  # multiplies b
-    features: Any = None  # (S, A, d)
+    features: Any = None  # (S, A, d); whether they express the instance is checked where it is played
 
     def __post_init__(self) -> None:
         least_squares.check_arguments(self.confidence, self.noise, None)
@@ -68,10 +67,9 @@ class ReLsvi(Learner[State]):
             d = linear_mdp.require_fit(self.features, problem.S, problem.A).shape[-1]
         least_squares.require_size(self.name, problem.H * d)
 
-    def check_instance(self, mdp: TabularMDP, loss: Any = None) -> None:
-        """Raise where the features cannot express this MDP or these losses; for whoever holds them."""
-        if self.features is not None:
-            linear_mdp.require_expressive(self.features, mdp, loss)
+    @property
+    def linear_features(self) -> Any:
+        return self.features
 
     def resolved(self, problem: Problem) -> Resolved:
         K = problem.require_episodes(self.name)

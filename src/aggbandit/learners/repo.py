@@ -12,12 +12,6 @@ from aggbandit.learners.base import AGGREGATE, STOCHASTIC, UNKNOWN, Draws, Episo
 from aggbandit.learners.parts import ensembles, least_squares, linear_mdp
 from aggbandit.learners.parts.categorical import sample
 from aggbandit.learners.parts.linear_mdp import LinearModel
-from aggbandit.mdp.tabular import TabularMDP
-
-EXEMPT = {
-    "the_state_does_not_grow": "it has ⌈9 ln(7 K / δ)⌉ members: more for more episodes planned, K, but the same "
-    "from the first episode to the last"
-}
 
 
 class Epoch(NamedTuple):
@@ -68,7 +62,6 @@ class Repo(Learner[State]):
     id = "repo"
     reconstructed = True
     needs = Needs(feedback=AGGREGATE, dynamics=UNKNOWN, losses=STOCHASTIC)
-    exempt = EXEMPT
 
     confidence: float = 0.05  # δ
     noise: str = "independent"  # which sets σ
@@ -77,7 +70,7 @@ class Repo(Learner[State]):
     bonus_scale: float = 1.0  # multiplies b
     step_scale: float = 1.0  # multiplies η_o and η_x
     value_bound: float | None = None  # V_max in the steps; None: as above
-    features: Any = None  # (S, A, d)
+    features: Any = None  # (S, A, d); whether they express the instance is checked where it is played
 
     def __post_init__(self) -> None:
         least_squares.check_arguments(self.confidence, self.noise, None)
@@ -96,10 +89,9 @@ class Repo(Learner[State]):
         problem.require_episodes(self.name)
         least_squares.require_size(self.name, problem.H * self._features(problem))
 
-    def check_instance(self, mdp: TabularMDP, loss: Any = None) -> None:
-        """Raise where the features cannot express this MDP or these losses; for whoever holds them."""
-        if self.features is not None:
-            linear_mdp.require_expressive(self.features, mdp, loss)
+    @property
+    def linear_features(self) -> Any:
+        return self.features
 
     def resolved(self, problem: Problem) -> Resolved:
         policy_step, hedge_step, bound = self._steps(problem)

@@ -21,6 +21,7 @@ from aggbandit._checks import require_integer
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners import as_learner
 from aggbandit.learners.base import Problem
+from aggbandit.learners.parts.linear_mdp import require_expressive
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.planning import best_policy
 from aggbandit.simulation.engines.base import Engine, LossBlock
@@ -136,6 +137,8 @@ class Simulation:
         fused: bool = True,
     ) -> None:
         self.mdp, self.reader, self.learner, self.problem = mdp, reader, learner, problem
+        if learner.linear_features is not None:
+            require_expressive(learner.linear_features, mdp, reader.mean_hsa)
         self.replicas, self.seed, self.checkpoints = replicas, seed, checkpoints
         engine, width = choose(mdp, problem, learner, replicas, fused and delays is None)
         self.evaluate_every = 1 if engine.exact_every else evaluate_every
