@@ -106,6 +106,11 @@ class Overflows(Sound):
         return super().update(problem, state, episode, draws)
 
 
+class DividesByWhatItKnows(Sound):
+    def policy(self, problem: Problem, state: State) -> Any:
+        return super().policy(problem, state) / np.float64(problem.S > 1 and problem.H > 1)
+
+
 class PrefersTheFirstAction(Sound):
     def policy(self, problem: Problem, state: State) -> Any:
         policy = 0.9 * super().policy(problem, state)
@@ -123,6 +128,7 @@ BROKEN = {
     "the_state_does_not_grow": Hoards,
     "only_its_own_level_is_read": LooksForLosses,
     "extreme_feedback_raises_no_warning": Overflows,
+    "the_smallest_and_oddest_problems_are_survived": DividesByWhatItKnows,
     "relabelled_states_and_actions_relabel_the_policy": PrefersTheFirstAction,
 }
 

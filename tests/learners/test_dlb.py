@@ -13,7 +13,6 @@ from aggbandit.learners.dlb import Dlb
 from aggbandit.learners.parts import box_polytope
 from aggbandit.learners.parts.confidence_sets import bernstein_box, logarithm
 from aggbandit.learners.scrible import Scrible
-from aggbandit.testing import check_learner
 from naive import planning
 
 
@@ -218,7 +217,3 @@ def test_arguments_are_checked():
     assert Dlb(dynamics="unknown").needs.dynamics == "unknown"
     with pytest.raises(InvalidInputError, match="needs known dynamics"):
         ab.start(Dlb(), Problem(H=2, S=2, A=2, episodes=10))
-
-
-def test_the_contract_holds_with_unknown_dynamics():
-    check_learner(Dlb(dynamics="unknown"))

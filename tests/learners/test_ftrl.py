@@ -8,7 +8,6 @@ from aggbandit.errors import InvalidInputError, UnknownNameError
 from aggbandit.learners.base import Draws, Episode, Problem
 from aggbandit.learners.ftrl_logbarrier import FtrlLogBarrier
 from aggbandit.learners.ftrl_tsallis import FtrlTsallis
-from aggbandit.testing import check_learner
 from naive import best_of_both_worlds as naive
 from naive import occupancy_polytopes, planning
 
@@ -151,11 +150,6 @@ def test_with_one_place_it_is_a_bandit_algorithm_on_the_simplex(kind):
         cost += loss * ((np.arange(actions) == a) / share - 1)
         charged[a] += loss**2 * (1 - share[a]) ** 2
         state = learner.update(problem, state, Episode(k, np.array([0]), np.array([a]), total=loss), DRAWS)
-
-
-@pytest.mark.parametrize("kind", [FtrlTsallis, FtrlLogBarrier])
-def test_the_contract_holds_with_unknown_dynamics(kind):
-    check_learner(kind(dynamics="unknown"))
 
 
 @pytest.mark.parametrize("kind", [FtrlTsallis, FtrlLogBarrier])

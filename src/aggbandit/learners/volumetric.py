@@ -18,11 +18,6 @@ from aggbandit.learners.parts.deterministic_policies import span_dimension
 MOST_DIMENSIONS = 150
 ANCESTORS = 100  # chains that run from the centre to the first episode; the others part from them 2 m steps before it
 
-EXEMPT = {
-    "the_state_does_not_grow": "its pool has 4 (d + (4 √d + ln 2K)²) points: more for more episodes planned, K, "
-    "but the same from the first episode to the last"
-}
-
 
 class State(NamedTuple):
     shape: sampling.Geometry
@@ -58,7 +53,6 @@ class Volumetric(Learner[State]):
 
     id = "volumetric"
     needs = Needs(feedback=AGGREGATE, dynamics=KNOWN, losses=ADVERSARIAL)
-    exempt = EXEMPT
 
     step_scale: float = 1.0  # multiplies η
     exploration: float | None = None  # γ; None: |S| η, at most 1/2

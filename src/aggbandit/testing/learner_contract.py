@@ -14,6 +14,7 @@ import numpy as np
 
 from aggbandit import _files, adversaries
 from aggbandit._arrays import AnyArray, FloatArray, IntArray
+from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import (
     AGGREGATE,
     INIT_STREAM,
@@ -45,11 +46,12 @@ class Played:
         mdp: TabularMDP | None = None,
         *,
         episodes: int = EPISODES,
+        planned: int | None = None,
         seed: int = 0,
         totals: float | None = None,
     ) -> None:
         self.mdp = small_mdp() if mdp is None else mdp
-        self.problem = Problem.of(self.mdp, episodes, learner.needs)
+        self.problem = Problem.of(self.mdp, planned or episodes, learner.needs)
         self.learner = learner.bound(self.problem)
         self.policies: list[FloatArray] = []
         self.shown: list[Episode] = []
@@ -159,11 +161,7 @@ def saving_mid_run_changes_nothing(learner: Learner[Any]) -> None:
 
 def the_state_does_not_grow(learner: Learner[Any]) -> None:
     """Memory is bounded whatever the number of episodes played."""
-    problem_length = 200
-    sizes = [
-        len(_files.dump_tree(Played(learner, episodes=problem_length).state)),
-        len(_files.dump_tree(Played(learner, episodes=2 * problem_length).state)),
-    ]
+    sizes = [len(_files.dump_tree(Played(learner, episodes=played, planned=400).state)) for played in (200, 400)]
     # numbers written in the tree's JSON part may get longer by some digits
     assert sizes[1] <= sizes[0] + 256, f"the state grew from {sizes[0]} to {sizes[1]} bytes with twice the episodes"
 
@@ -186,16 +184,53 @@ def only_its_own_level_is_read(learner: Learner[Any]) -> None:
 
 
 def extreme_feedback_raises_no_warning(learner: Learner[Any]) -> None:
-    """Totals of 0 and of H, one episode only, one action only: finite policies, no warning."""
+    """Totals of 0 and of H, one episode only: finite policies, no warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for total in (0.0, 1.0):
             for episodes in (1, EPISODES):
                 for policy in Played(learner, episodes=episodes, totals=total).policies:
                     assert np.isfinite(policy).all(), f"losses of {total}, K = {episodes}: the policy is not finite"
-        one = instances.make("random", states=2, actions=1, horizon=2, seed=0)
-        for policy in Played(learner, one).policies:
-            assert np.abs(policy - 1).max() <= 1e-12, "with one action the policy must take it"
+
+
+def the_smallest_and_oddest_problems_are_survived(learner: Learner[Any]) -> None:
+    """One step, one state, one action; places that nobody reaches, transitions without chance, several first states.
+
+    Played for one episode and for some, without a warning.  What a configuration is not made for (features of another
+    size, say) its `check` may refuse.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, mdp in odd_mdps().items():
+            for episodes in (1, 12):
+                try:
+                    learner.check(Problem.of(mdp, episodes, learner.needs))
+                except InvalidInputError:
+                    continue
+                for policy in Played(learner, mdp, episodes=episodes).policies:
+                    sums = policy.sum(axis=-1)
+                    assert np.isfinite(policy).all(), f"{name}, K = {episodes}: the policy is not finite"
+                    assert (policy >= 0).all(), f"{name}, K = {episodes}: a probability is negative"
+                    assert np.abs(sums - 1).max() <= 1e-9, f"{name}, K = {episodes}: a row of the policy is off 1"
+                    if mdp.A == 1:
+                        assert np.abs(policy - 1).max() <= 1e-12, f"{name}: with one action the policy must take it"
+
+
+def odd_mdps() -> dict[str, TabularMDP]:
+    """Dynamics that trip learners, by name."""
+    found = {
+        f"H, S, A = {H}, {S}, {A}": TabularMDP(np.full((H, S, A, S), 1 / S))
+        for H, S, A in ((1, 1, 1), (1, 1, 2), (1, 3, 2), (3, 1, 2), (3, 2, 1))
+    }
+    moves = np.zeros((3, 2, 3))
+    moves[np.arange(3), 0, np.arange(3)] = 1.0  # action 0 stays, action 1 goes on
+    moves[np.arange(3), 1, (np.arange(3) + 1) % 3] = 1.0
+    found["transitions without chance"] = TabularMDP(moves, horizon=3)
+    trap = moves.copy()
+    trap[0, 1] = trap[1, 1] = [0.5, 0.5, 0.0]
+    found["a state that nobody reaches"] = TabularMDP(trap, horizon=3)
+    found["several first states"] = TabularMDP(moves, horizon=2, initial_state=[0.5, 0.0, 0.5])
+    return found
 
 
 def relabelled_states_and_actions_relabel_the_policy(learner: Learner[Any]) -> None:
@@ -262,6 +297,7 @@ LEARNER_CHECKS: dict[str, Callable[[Learner[Any]], None]] = {
         the_state_does_not_grow,
         only_its_own_level_is_read,
         extreme_feedback_raises_no_warning,
+        the_smallest_and_oddest_problems_are_survived,
         relabelled_states_and_actions_relabel_the_policy,
         the_fused_engine_equals_the_plain_one,
     )
