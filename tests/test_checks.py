@@ -85,6 +85,17 @@ def test_ends_belong_to_the_interval_unless_left_out(value, options):
     assert checks.require_number("δ", value, **options) == value
 
 
+@pytest.mark.parametrize("value", [True, False, np.True_])
+def test_flags_pass_as_bool(value):
+    assert checks.require_flag("sparse", value) is bool(value)
+
+
+@pytest.mark.parametrize("value", ["no", 0, 1, None, [True]])
+def test_other_flags_are_refused(value):
+    with pytest.raises(InvalidInputError, match=r"^sparse must be True or False, but is "):
+        checks.require_flag("sparse", value)
+
+
 def test_shapes():
     checks.require_shape("policy", np.zeros((2, 3)), (2, 3), "(H, S)")
     with pytest.raises(InvalidInputError, match=r"^policy must have shape \(H, S\) = \(2, 3\), but has \(3, 2\)\.$"):
@@ -102,10 +113,12 @@ def test_float_arrays_are_not_copied_and_others_are_converted():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[1, 2], [3]], r"^loss must be an array of numbers: .*\.$"),
-        (["a"], r"^loss must be an array of numbers: could not convert"),
-        (None, r"^loss is nan, but every entry must be finite\.$"),
-        (object(), r"^loss must be an array of numbers"),
+        ([[1, 2], [3]], r"^loss must be an array, but its rows differ in length\. Pad them,"),
+        (["a"], r"^loss must be an array of real numbers, but its dtype is <U1\.$"),
+        (["0.5"], r"^loss must be an array of real numbers, but its dtype is <U3\.$"),
+        (None, r"^loss must be an array of real numbers, but its dtype is object\.$"),
+        (object(), r"^loss must be an array of real numbers, but its dtype is object\.$"),
+        ([1j], r"^loss must be an array of real numbers, but its dtype is complex128\.$"),
         ([[0, 1], [NAN, INF]], r"^loss\[1, 0\] is nan, but every entry must be finite\.$"),
         (-INF, r"^loss is -inf, but every entry must be finite\.$"),
     ],
@@ -129,7 +142,7 @@ def test_ranges_include_their_ends():
         ),
         ([-1e-300, 0.5], r"^loss\[0\] is -1e-300, but every"),
         ([[0.5, 0.5], [NAN, 3.0]], r"^loss\[1, 0\] is nan, but every"),
-        (7.0, r"^loss is 7, but every"),
+        (7.0, r"^loss is 7\.0, but every"),
     ],
 )
 def test_the_first_entry_out_of_range_is_named(array, message):

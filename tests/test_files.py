@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -68,6 +69,13 @@ def test_forces_content_to_disk_before_the_name_and_the_folder_after(tmp_path, m
     monkeypatch.setattr(os, "replace", replace)
     write_atomically(path, b"12345")
     assert calls == [("fsync", "file", 5), ("replace", True, None), ("fsync", "folder", None)]
+
+
+def test_a_folder_that_is_not_there_is_told_by_the_name_asked_for(tmp_path):
+    """It used to be told by the name of the temporary file."""
+    path = tmp_path / "no folder" / "state"
+    with pytest.raises(FileNotFoundError, match=f"'{re.escape(str(path))}'$"):
+        write_atomically(path, b"content")
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])

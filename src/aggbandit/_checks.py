@@ -59,18 +59,40 @@ def require_number(
     return number
 
 
+def require_flag(name: str, value: Any) -> bool:
+    """`value` as a bool; texts such as "no" are not taken for True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInputError(f"{name} must be True or False, but is {value!r}.")
+    return bool(value)
+
+
 def require_shape(name: str, array: AnyArray, shape: tuple[int, ...], axes: str) -> None:
     """`array` has exactly this shape; `axes` says what it means, for instance "(H, S, A)"."""
     if array.shape != shape:
         raise InvalidInputError(f"{name} must have shape {axes} = {shape}, but has {array.shape}.")
 
 
-def as_floats(name: str, values: Any) -> FloatArray:
-    """`values` as a float64 array (not copied when it is one), every entry finite."""
+def as_array(name: str, values: Any) -> AnyArray:
+    """`values` as an array of whatever dtype, not copied when it is one."""
     try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be an array of numbers: {error}.") from None
+        return np.asarray(values)
+    except ValueError:
+        raise InvalidInputError(
+            f"{name} must be an array, but its rows differ in length. Pad them, or look for one that is cut short."
+        ) from None
+
+
+def as_numbers(name: str, values: Any) -> FloatArray:
+    """`values` as a float64 array (not copied when it is one); text, complex numbers and objects are not converted."""
+    array = as_array(name, values)
+    if array.dtype.kind not in "fiub":
+        raise InvalidInputError(f"{name} must be an array of real numbers, but its dtype is {array.dtype}.")
+    return array.astype(np.float64, copy=False)
+
+
+def as_floats(name: str, values: Any) -> FloatArray:
+    """The same, every entry finite."""
+    array = as_numbers(name, values)
     require_finite(name, array)
     return array
 
@@ -89,7 +111,7 @@ def require_within(name: str, array: FloatArray, low: float, high: float, way_ou
     if not inside.all():
         first = np.argwhere(~inside)[0] if array.ndim else ()
         raise InvalidInputError(
-            f"{place(name, first)} is {array[tuple(first)]:.17g}, but every entry must lie in "
+            f"{place(name, first)} is {float(array[tuple(first)])!r}, but every entry must lie in "
             f"[{low:g}, {high:g}].{' ' + way_out if way_out else ''}"
         )
 
@@ -126,10 +148,10 @@ def require_arguments(kind: str, name: str, made_by: Callable[..., Any], argumen
     }
     for key in arguments:
         if key not in parameters:
-            near = get_close_matches(key, parameters, n=1, cutoff=0.4)
+            near = get_close_matches(key, parameters, n=1, cutoff=0.5)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            takes = ", ".join(parameters) or "no arguments"
-            raise InvalidInputError(f"{kind} {name!r} has no argument {key!r}.{hint} It takes: {takes}.")
+            takes = f"It takes: {', '.join(parameters)}." if parameters else "It takes none."
+            raise InvalidInputError(f"{kind} {name!r} has no argument {key!r}.{hint} {takes}")
     missing = [key for key, p in parameters.items() if p.default is p.empty and key not in arguments]
     if missing:
         raise InvalidInputError(f"{kind} {name!r} needs the argument {missing[0]!r}.")

@@ -32,6 +32,7 @@ _HEADER = re.compile(rb"aggbandit-file 1 ([a-z][a-z0-9-]*) ([1-9][0-9]*) (0|[1-9
 _LONGEST_HEADER = 256
 _TREE_HEAD = struct.Struct("<Q")  # bytes of the JSON part
 _ARRAY_KINDS = "biufc"  # bool, signed, unsigned, float, complex
+COPY = "Restore it from a copy."
 _SAFE_INTEGER = 2**53  # beyond it some JSON readers round
 
 
@@ -48,7 +49,11 @@ def write_atomically(path: AnyPath, data: bytes) -> None:
     """
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        error.filename = os.fspath(target)  # what the caller asked for
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -75,31 +80,36 @@ def sealed(payload: bytes, kind: str, version: int) -> bytes:
     return _header(payload, kind, version) + payload
 
 
-def open_sealed(path: AnyPath, kind: str, version: int) -> bytes:
+def open_sealed(path: AnyPath, kind: str, version: int, way_out: str = COPY) -> bytes:
     """The payload of a sealed file, after checking all that its header says.
 
     Raises DamagedFileError, naming the file and what is wrong, where it is truncated, altered, of another kind or
     of another format version.
     """
-    return unsealed(Path(path).read_bytes(), kind, version, os.fspath(path))
+    return unsealed(Path(path).read_bytes(), kind, version, os.fspath(path), way_out)
 
 
-def unsealed(content: bytes, kind: str, version: int, name: str = "the data") -> bytes:
+def unsealed(content: bytes, kind: str, version: int, name: str = "the data", way_out: str = COPY) -> bytes:
     """The payload of sealed bytes, checked like a file's; `name` says in error messages where they come from."""
     match = _HEADER.match(content[:_LONGEST_HEADER])
     if match is None:
         missing = "is empty" if not content else "does not begin with aggbandit's header line"
-        raise DamagedFileError(f"{name} {missing}: it is no aggbandit {kind} file, or its beginning was altered.")
+        raise DamagedFileError(
+            f"{name} {missing}: it is no aggbandit {kind} file, or its beginning was altered. {way_out}"
+        )
     payload = content[match.end() :]
     found_kind, found_version, length = match[1].decode(), int(match[2]), int(match[3])
     if len(payload) < length:
-        raise DamagedFileError(f"{name} is truncated: it should hold {length} bytes of data, but has {len(payload)}.")
+        raise DamagedFileError(
+            f"{name} is truncated: it should hold {length} bytes of data, but has {len(payload)}. {way_out}"
+        )
     if len(payload) > length:
         raise DamagedFileError(
-            f"{name} was altered: it should hold {length} bytes of data, but has {len(payload) - length} more."
+            f"{name} was altered: it should hold {length} bytes of data, but has {len(payload) - length} more. "
+            f"{way_out}"
         )
     if match[0] != _header(payload, found_kind, found_version):
-        raise DamagedFileError(f"{name} was altered: its content does not match the SHA-256 in its header.")
+        raise DamagedFileError(f"{name} was altered: its content does not match the SHA-256 in its header. {way_out}")
     if found_kind != kind:
         raise DamagedFileError(f"{name} is a {found_kind} file, but a {kind} file is needed here.")
     if found_version != version:

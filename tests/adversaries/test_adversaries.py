@@ -91,7 +91,7 @@ BAD = [
     ),
     ("fixed", {"table": np.full((2, 3, 2), np.nan)}, r"^table\[0, 0, 0\] is nan, but every loss must lie in"),
     ("fixed", {"table": np.full((2, 3, 2), "0")}, r"^table must hold real numbers, but its dtype is <U1"),
-    ("fixed", {"table": [[0.0], [0.0, 1.0]]}, r"^table must be an array of numbers"),
+    ("fixed", {"table": [[0.0], [0.0, 1.0]]}, r"^table must be an array, but its rows differ"),
 ]
 
 

@@ -95,6 +95,7 @@ def test_best_actions_are_uniform_over_seeds() -> None:
         (lambda: hard.multitask_instance(tasks=3, A=2, K=17), "needs K >= k² A = 18, but K = 17"),
         (lambda: hard.lower_bound_instance(H=4, S=3, A=2, K=54, scale=60), "must stay at most 1/4"),
         (lambda: mdp_and_losses(noise="pink"), "noise must be one of shared, independent, but is 'pink'"),
+        (lambda: mdp_and_losses(noise=np.array([])), "noise must be one of shared, independent, but is array"),
         (lambda: mdp_and_losses(scale=0.0), "scale must be a finite number, greater than 0"),
         (
             lambda: ab.adversaries.make("multitask", ab.instances.make("lower-bound")),

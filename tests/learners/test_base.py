@@ -33,13 +33,33 @@ def test_a_problem_holds_what_may_be_known() -> None:
     known = Problem(H=3, S=3, A=2, episodes=10, transition=MDP.transition)
     assert known.dynamics is not None
     np.testing.assert_array_equal(known.dynamics.transition, MDP.transition)
-    stationary = Problem(H=7, S=3, A=2, episodes=10, transition=np.array(MDP.transition[0]), initial_state=2)
+    given = np.array(MDP.transition[0])
+    stationary = Problem(H=7, S=3, A=2, episodes=10, transition=given, initial_state=2)
     assert stationary.dynamics is not None
     assert stationary.dynamics.is_stationary
+    given[:] = 0.0  # the problem has its own
+    assert stationary.transition.shape == (7, 3, 2, 3)
+    np.testing.assert_array_equal(stationary.transition[4], MDP.transition[0])
+    assert not stationary.transition.flags.writeable
     np.testing.assert_array_equal(stationary.initial, [0, 0, 1])
     spread = Problem(H=3, S=3, A=2, episodes=10, initial_state=[0.5, 0.0, 0.5])
     np.testing.assert_array_equal(spread.initial, [0.5, 0.0, 0.5])
     assert not spread.initial.flags.writeable
+
+
+def test_a_sparse_problem_has_a_dense_transition_for_who_asks() -> None:
+    """It used to be None, as if the dynamics were unknown."""
+    sparse = ab.TabularMDP.sparse([[[0, 1]], [[1, 1]]], [[[0.25, 0.75]], [[1.0, 0.0]]], 3)
+    problem = Problem(H=3, S=2, A=1, episodes=10, transition=sparse)
+    assert problem.dynamics is sparse
+    np.testing.assert_array_equal(problem.transition, np.broadcast_to([[[0.25, 0.75]], [[0.0, 1.0]]], (3, 2, 1, 2)))
+    again = pickle.loads(pickle.dumps(problem))
+    np.testing.assert_array_equal(again.transition, problem.transition)
+    large = ab.TabularMDP.sparse(np.zeros((20_000, 1, 1), np.int64), np.ones((20_000, 1, 1)), 3)
+    with pytest.raises(InvalidInputError, match="would take 3.2 GB"):
+        _ = Problem(H=3, S=20_000, A=1, episodes=10, transition=large).transition
+    with pytest.raises(AttributeError, match="'Problem' object has no attribute 'losses'"):
+        _ = problem.losses  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +73,8 @@ def test_a_problem_holds_what_may_be_known() -> None:
         ({"initial_state": [0.5, 0.4, 0.0]}, "initial_state sums to 0.9"),
         ({"transition": np.ones((3, 3, 2, 3))}, r"transition\[0, 0, 0\] sums to 3"),
         ({"transition": np.full((3, 2, 3), np.nan)}, "transition"),
+        ({"transition": MDP, "initial_state": 1}, r"initial_state is 1, but .* starts elsewhere .*=mdp\.initial_state"),
+        ({"transition": [[0.5], [0.5, 0.5]]}, "transition must be an array, but its rows differ in length"),
         ({"H": 2, "transition": np.array(MDP.transition)}, r"transition describes \(H, S, A\) = \(3, 3, 2\)"),
     ],
 )
@@ -115,7 +137,7 @@ def test_names() -> None:
         ab.learners.make("po-unknwn")
     with pytest.raises(InvalidInputError, match=r"no argument 'stepsize'. Did you mean 'step_size'\?"):
         ab.learners.make("po-known", stepsize=0.1)
-    with pytest.raises(InvalidInputError, match="It takes: no arguments"):
+    with pytest.raises(InvalidInputError, match="It takes none"):
         ab.learners.make("uniform", x=1)
 
 
@@ -132,6 +154,9 @@ def test_a_learner_of_ones_own_needs_no_registration(tmp_path: Path, monkeypatch
         "    policy = Uniform.policy\n"
         "    update = Uniform.update\n"
         "NotALearner = 3\n"
+        "class Unfinished(Learner):\n"
+        "    init = Uniform.init\n"
+        "    policy = Uniform.policy\n"
     )
     monkeypatch.chdir(tmp_path)
     path = list(sys.path)
@@ -145,10 +170,20 @@ def test_a_learner_of_ones_own_needs_no_registration(tmp_path: Path, monkeypatch
         np.testing.assert_allclose(mine.cost, theirs.cost, rtol=1e-12)
         with pytest.raises(InvalidInputError, match="'NotALearner' in module 'my_project' is no aggbandit.Learner"):
             ab.learners.make("my_project:NotALearner")
+        with pytest.raises(InvalidInputError, match="cannot be made: its class does not define needs, update"):
+            ab.learners.make("my_project:Unfinished")
         with pytest.raises(InvalidInputError, match="there is no module 'no_such_project', neither installed nor in"):
             ab.learners.make("no_such_project:Mine")
     finally:
         sys.modules.pop("my_project", None)
+
+
+@pytest.mark.parametrize(
+    "path", [":", ":Mine", "my_project:", ".my_project:Mine", "my project:Mine", "a:b:c", "a..b:C"]
+)
+def test_what_is_no_module_and_class_is_refused(path: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"is no module:Class, such as mine\.learners:Greedy"):
+        ab.learners.make(path)
 
 
 def test_fixed_policy_takes_an_action_actions_or_probabilities() -> None:

@@ -62,6 +62,8 @@ BAD_ARGUMENTS = [
     ("random", {"concentration": 0.01}, r"^concentration must be a finite number, at least 0\.1, but is 0\.01"),
     ("random", {"seed": -1}, r"^seed must be between 0 and 18446744073709551615, but is -1"),
     ("random", {"seed": 0.5}, r"^seed must be an integer"),
+    ("random", {"stationary": "no"}, r"^stationary must be True or False, but is 'no'"),
+    ("random", {"sparse": "no", "sparsity": 2}, r"^sparse must be True or False, but is 'no'"),
     ("random", {"sparse": True}, r"^sparse=True keeps only a row's successors, so sparsity= must say how many"),
     (
         "random",

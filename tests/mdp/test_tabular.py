@@ -172,6 +172,10 @@ BAD_TRANSITIONS = {
         r"^horizon is 5, but transition has shape \(H, S, A, S\) = \(4, 2, 3, 2\), so that H = 4\. Leave horizon out",
     ),
     "horizon 0": ((np.full((2, 3, 2), 0.5), 0), r"^horizon must be at least 1, but is 0\.$"),
+    "a horizon that no counter holds": (
+        (np.full((2, 3, 2), 0.5), 2**32),
+        r"^horizon is 4294967296, but must be at most 4294967295\.$",
+    ),
     "horizon 2.5": ((np.full((2, 3, 2), 0.5), 2.5), r"^horizon must be an integer, but is 2\.5\.$"),
     "two axes": ((np.eye(3), 3), r"^transition must have shape \(H, S, A, S\), or \(S, A, S\) .* but has \(3, 3\)\.$"),
     "next states that are not the states": (
@@ -181,7 +185,7 @@ BAD_TRANSITIONS = {
     "no states": ((np.zeros((0, 2, 0)), 3), r"^transition must have shape .* every axis at least 1, but has \(0, 2, 0"),
     "no actions": ((np.zeros((2, 0, 2)), 3), r"^transition must have shape .* but has \(2, 0, 2\)"),
     "no steps": ((np.zeros((0, 2, 2, 2)),), r"^transition must have shape .* but has \(0, 2, 2, 2\)"),
-    "ragged": (([[[1.0], [0.5, 0.5]]], 3), r"^transition must be an array of numbers: setting an array element"),
+    "ragged": (([[[1.0], [0.5, 0.5]]], 3), r"^transition must be an array, but its rows differ in length"),
     "text": (([[["1.0"]]], 3), r"^transition must be an array of real numbers, but its dtype is <U3\.$"),
     "complex": (([[[1.0 + 0j]]], 3), r"^transition must be an array of real numbers, but its dtype is complex128\.$"),
     "None": ((None, 3), r"^transition must have shape"),
@@ -189,7 +193,7 @@ BAD_TRANSITIONS = {
     "a negative state": ((np.full((2, 3, 2), 0.5), 3, -1), r"^initial_state must be between 0 and 1, but is -1\.$"),
     "a state that is no integer": (
         (np.full((2, 3, 2), 0.5), 3, 0.0),
-        r"^initial_state must be an integer, but is 0\.0\.$",
+        r"^initial_state must be a state, that is an integer, or a distribution of shape \(S,\) = \(2,\), but is 0\.0",
     ),
     "a distribution of another length": (
         (np.full((2, 3, 2), 0.5), 3, [0.5, 0.5, 0.0]),
@@ -206,7 +210,7 @@ BAD_TRANSITIONS = {
     "NaN at the start": ((np.full((2, 3, 2), 0.5), 3, [math.nan, 1]), r"^initial_state\[0\] is nan, but every entry"),
     "a ragged start": (
         (np.full((2, 3, 2), 0.5), 3, [[1.0], [1.0, 0.0]]),
-        r"^initial_state must be an array of numbers",
+        r"^initial_state must be an array, but its rows differ",
     ),
 }
 
@@ -233,7 +237,7 @@ BAD_SPARSE = {
         r"^next_states must hold integers, but its dtype is float64",
     ),
     "boolean successors": ((HALVES > 0, HALVES, 3), r"^next_states must hold integers, but its dtype is bool"),
-    "ragged successors": (([[[0], [0, 1]]], HALVES, 3), r"^next_states must be an array of numbers"),
+    "ragged successors": (([[[0], [0, 1]]], HALVES, 3), r"^next_states must be an array, but its rows differ"),
     "two axes": (
         ([[0, 1]], [[0.5, 0.5]], 3),
         r"^next_states must have shape \(H, S, A, n\), or \(S, A, n\) .* \(1, 2\)",

@@ -115,7 +115,7 @@ UNIFORM = np.full((2, 3, 2), 0.5)
         (wrong(UNIFORM, (1, 2, 0), np.nan), r"policy\[1, 2, 0\] is nan"),
         (wrong(UNIFORM, (1, 2), [1.25, -0.25]), r"policy\[1, 2, 1\] is -0.25"),
         (wrong(UNIFORM, (0, 1, 1), 0.4), r"policy\[0, 1\] sums to 0.9, but every row must sum to 1 .* Divide"),
-        ("uniform", "policy must be an array of numbers"),
+        ("uniform", "policy must be an array of real numbers, but its dtype is <U7"),
     ],
 )
 def test_a_policy_that_is_none_is_refused(policy, message):

@@ -194,6 +194,15 @@ def test_an_interrupt_saves_whole_blocks_and_continues(threads: int, tmp_path: P
     same(undisturbed, ab.run(MDP, switching(), Interrupted(), **arguments, state_file=path))
 
 
+def test_a_damaged_state_is_named_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    half = simulation("po-known", switching())
+    half.save(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedFileError, match=r"state is truncated: .* Remove it to start afresh\.$"):
+        simulation("po-known", switching()).play(state_file=path)
+
+
 def test_an_interrupt_is_held_until_the_block_is_whole() -> None:
     reached = []
 
@@ -281,7 +290,9 @@ def test_late_feedback_arrives_when_it_is_due() -> None:
     assert arrivals == [(1, 1), (2, 0), (2, 2), (4, 4)]
     with pytest.raises(InvalidInputError, match="po-known does not take late feedback"):
         ab.run(MDP, switching(), "po-known", episodes=5, delays=1)
-    with pytest.raises(InvalidInputError, match="delays cannot be negative"):
+    with pytest.raises(InvalidInputError, match=r"delays\[3\] is -1, but feedback cannot arrive before"):
+        ab.run(MDP, switching(), Late(), episodes=5, delays=[2, 0, 0, -1, 0])
+    with pytest.raises(InvalidInputError, match="delays is -1, but feedback cannot arrive before"):
         ab.run(MDP, switching(), Late(), episodes=5, delays=-1)
 
 
@@ -293,6 +304,20 @@ def test_checkpoints() -> None:
     assert spaced[-1] == 10**6
     assert (np.diff(spaced) > 0).all()
     assert checkpoint_episodes(None, 1).tolist() == [1]
+    assert checkpoint_episodes(4, 1000).tolist() == [1, 10, 100, 1000]
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 17, 100, 10**4, 2**32 - 1])
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 60, 500, 10**12])
+def test_as_many_checkpoints_as_asked_for(K: int, count: int) -> None:
+    """Log-spaced ones coincide early on; there used to be fewer than asked for."""
+    if min(count, K) > 10**6:
+        pytest.skip("a curve of so many points needs gigabytes")
+    marks = checkpoint_episodes(count, K)
+    assert marks.size == min(count, K)
+    assert marks[-1] == K
+    assert (np.diff(marks) > 0).all()
+    assert marks[0] == 1 or marks.size == 1
 
 
 @pytest.mark.parametrize(
@@ -306,7 +331,11 @@ def test_checkpoints() -> None:
         ({"evaluate_every": 0}, "evaluate_every must be"),
         ({"checkpoints": [0, 4]}, r"checkpoints\[0\] is 0, but must lie in 1 ... 10"),
         ({"checkpoints": [[1]]}, "checkpoints must be None, a count, or a list"),
+        ({"checkpoints": [[1], [2, 3]]}, "checkpoints must be an array, but its rows differ in length"),
         ({"delays": 0.5}, "delays must be an integer"),
+        ({"delays": [[1], [2, 3]]}, "delays must be an array, but its rows differ in length"),
+        ({"progress": "yes"}, "progress must be True, False or a function of a Progress, but is 'yes'"),
+        ({"keep_policy": "no"}, "keep_policy must be True or False, but is 'no'"),
         ({"mdp": "random"}, "mdp must be an aggbandit.TabularMDP, but is str"),
         ({"learner": "po-knwon"}, "There is no learner 'po-knwon'. Did you mean 'po-known'"),
         ({"learner": Wanderer}, "must be an instance, but is the class Wanderer"),
@@ -317,6 +346,27 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     given = {"mdp": MDP, "losses": switching(), "learner": "uniform", "episodes": 10} | arguments
     with pytest.raises((InvalidInputError, ab.errors.UnknownNameError), match=message):
         ab.run(given.pop("mdp"), given.pop("losses"), given.pop("learner"), **given)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (np.full((4, 4, 3), np.nan), r"the policy of \S*Stuck\[0, 0, 0\] is nan, but every entry must be finite"),
+        (np.full((4, 3), 1 / 3), r"the policy of \S*Stuck must have shape \(H, S, A\) = \(4, 4, 3\)"),
+        (np.full((4, 4, 3), 0.3), r"the policy of \S*Stuck\[0, 0\] sums to 0\.9"),
+    ],
+)
+def test_what_a_learner_of_ones_own_answers_is_checked(policy: Any, message: str) -> None:
+    """NaN used to end in a table of NaN, another shape in an error of the compiler."""
+
+    class Stuck(Wanderer):
+        def policy(self, problem: Problem, state: Noted) -> Any:
+            return policy
+
+    with pytest.raises(InvalidInputError, match=message):
+        ab.run(MDP, switching(), Stuck(), episodes=3)
+    with pytest.raises(InvalidInputError, match=message):
+        _ = ab.start(Stuck(), Problem.of(MDP, 3, Stuck().needs)).policy
 
 
 def test_result_is_saved_whole(tmp_path: Path) -> None:

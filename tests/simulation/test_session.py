@@ -70,8 +70,12 @@ def test_plays_and_counts(name: str) -> None:
         ({"states": [0, 1]}, InvalidInputError, r"states must have shape \(H,\) = \(3,\), but has \(2,\)"),
         ({"states": [0.0, 1.0, 2.0]}, InvalidInputError, "states must hold integers"),
         ({"actions": [0, 1, 2]}, InvalidInputError, r"actions\[2\] is 2, but must lie in 0 ... 1 \(A = 2\)"),
-        ({"feedback": 3.5}, InvalidInputError, "feedback must be a finite number, at least 0 and at most 3"),
-        ({"feedback": -0.1}, InvalidInputError, "feedback must be"),
+        (
+            {"feedback": 3.5},
+            InvalidInputError,
+            r"feedback is 3\.5, but the total of H = 3 losses .* reward R in \[0, 3\] becomes the loss 3 - R",
+        ),
+        ({"feedback": -0.1}, InvalidInputError, r"feedback is -0\.1, but the total"),
         ({"feedback": float("nan")}, InvalidInputError, "feedback must be a finite number"),
         ({"feedback": "1"}, InvalidInputError, "feedback must be a number"),
         ({"feedback": [0.1, 0.2, 0.3]}, InvalidInputError, "one number, the episode's total loss"),
@@ -79,7 +83,10 @@ def test_plays_and_counts(name: str) -> None:
         ({"episode": 2}, OutOfOrderError, "Episode 2 is out of turn"),
         ({"episode": 6}, OutOfOrderError, r"Episode 6 is beyond the 6 episodes \(0 ... 5\)"),
         ({"episode": -1}, OutOfOrderError, "There is no episode -1"),
-        ({"episode": "x"}, OutOfOrderError, "episode must be the index of an episode, but is 'x'"),
+        ({"episode": "x"}, OutOfOrderError, "episode must be the index of an episode, an integer, but is 'x'"),
+        ({"episode": True}, OutOfOrderError, "episode must be the index of an episode, an integer, but is True"),
+        ({"states": [[0], [0, 1]]}, InvalidInputError, "states must be an array, but its rows differ in length"),
+        ({"feedback": [[0], [0, 1]]}, InvalidInputError, "feedback must be an array, but its rows differ in length"),
     ],
 )
 def test_bad_reports_change_nothing(call: dict[str, Any], error: type[Exception], message: str, tmp_path: Path) -> None:
@@ -125,6 +132,22 @@ def test_late_feedback_without_begin_takes_the_policy_in_force() -> None:
     session.update([0, 1, 2], [0, 0, 0], 1.0, episode=4)
     session.update([0, 1, 2], [0, 0, 0], 1.0)
     np.testing.assert_allclose(states_of(session).shares, [0.5, 0.55, 0.5])
+
+
+def test_a_learner_that_fails_leaves_the_session_as_it_was(tmp_path: Path) -> None:
+    """An episode whose update raised used to count as begun, so that the next `begin` was refused."""
+
+    class Failing(Late):
+        def update(self, problem: Problem, state: Any, episode: Any, draws: Any) -> Any:
+            raise ArithmeticError("too small")
+
+    session = ab.start(Failing(), UNKNOWN)
+    session.save(tmp_path / "before")
+    with pytest.raises(ArithmeticError, match="too small"):
+        session.update([0, 1, 2], [0, 0, 0], 1.0, episode=2)
+    session.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert session.begin() == 0
 
 
 def test_in_order_learners_begin_one_at_a_time() -> None:

@@ -13,13 +13,13 @@ A loss sequence is an object with
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from aggbandit._arrays import AnyArray, FloatArray
-from aggbandit._checks import place, require_integer
+from aggbandit._checks import as_array, place, require_integer
 from aggbandit.errors import InvalidInputError
 from aggbandit.mdp._seeded import uniforms
 from aggbandit.mdp.instances import natural_loss
@@ -96,10 +96,7 @@ def checked_tables(losses: Any, start: int, stop: int, shape: Shape) -> FloatArr
 
 def as_table(subject: str, values: Any, shape: tuple[int, ...], axes: str) -> FloatArray:
     """`values` as float64 of this shape, not copied when it is that already."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise InvalidInputError(f"{subject} must be an array of numbers: {error}.") from None
+    array = as_array(subject, values)
     if array.dtype.kind not in "fiub":
         raise InvalidInputError(f"{subject} must hold real numbers, but its dtype is {array.dtype}.")
     if array.shape != shape:
@@ -115,7 +112,7 @@ def require_losses(subject: str, array: AnyArray, offset: int = 0) -> None:
         value = array[tuple(first)]
         first[0] += offset
         raise InvalidInputError(
-            f"{place(subject, first)} is {value:.17g}, but every loss must lie in [0, 1]. {WAY_OUT}"
+            f"{place(subject, first)} is {float(value)!r}, but every loss must lie in [0, 1]. {WAY_OUT}"
         )
 
 
@@ -212,7 +209,10 @@ class _CheckedPieces(_Checked):
         """The user's pieces, once they are in order, cover [start, stop) and hold losses."""
         subject = f"losses.segments({start}, {stop})"
         at = start
-        for piece in self._losses.segments(start, stop):
+        pieces = self._losses.segments(start, stop)
+        if not isinstance(pieces, Iterable):
+            raise InvalidInputError(f"{subject} must yield (start, stop, table), but returns {pieces!r}.")
+        for piece in pieces:
             try:
                 first, last, table = piece
             except (TypeError, ValueError):

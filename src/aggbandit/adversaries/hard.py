@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log, sqrt
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -184,8 +184,8 @@ def multitask(mdp: TabularMDP, *, scale: float = 1.0, noise: str = "shared", see
     return _losses(mdp, 0, scale, noise, seed)
 
 
-def _losses(mdp: TabularMDP, first_step: int, scale: float, noise: str, seed: int) -> HardLosses:
-    if noise not in NOISES:
+def _losses(mdp: TabularMDP, first_step: int, scale: float, noise: Any, seed: int) -> HardLosses:
+    if not isinstance(noise, str) or noise not in NOISES:
         raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}, but is {noise!r}.")
     return HardLosses(
         H=mdp.H,

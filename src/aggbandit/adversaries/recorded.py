@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from aggbandit._arrays import AnyArray, FloatArray
+from aggbandit._checks import as_array
 from aggbandit.adversaries.base import LossSequence, as_table, repeated, require_losses, require_range
 from aggbandit.errors import InvalidInputError
 
@@ -31,10 +32,7 @@ class Recorded(LossSequence):
     trusted = True
 
     def __init__(self, tables: Any) -> None:
-        try:
-            given: AnyArray = np.asanyarray(tables)
-        except ValueError as error:
-            raise InvalidInputError(f"tables must be an array of numbers: {error}.") from None
+        given = tables if isinstance(tables, np.ndarray) else as_array("tables", tables)
         if given.ndim != 4 or 0 in given.shape:
             raise InvalidInputError(
                 f"tables must have shape (K, H, S, A), every axis at least 1, but has {given.shape}."

@@ -33,6 +33,11 @@ def get(name: str) -> type[Learner[Any]]:
 def make(name: str, **arguments: Any) -> Learner[Any]:
     """A configured learner."""
     found = get(name)
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise InvalidInputError(
+            f"learner {name!r} cannot be made: its class does not define {', '.join(missing)}. "
+            "A learner has needs, init, policy and update; aggbandit.Learner says what each is."
+        )
     require_arguments("learner", name, found, arguments)
     return found(**arguments)
 
@@ -52,6 +57,8 @@ def as_learner(learner: Any) -> Learner[Any]:
 
 def _own(path: str) -> type[Learner[Any]]:
     module, _, attribute = path.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise InvalidInputError(f"learner {path!r} is no module:Class, such as mine.learners:Greedy.")
     try:
         loaded = import_module(module)
     except ModuleNotFoundError as error:

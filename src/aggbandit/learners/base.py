@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from aggbandit._arrays import FloatArray, IntArray, frozen
-from aggbandit._checks import require_integer
+from aggbandit._checks import as_array, require_integer
 from aggbandit.errors import InvalidInputError
 from aggbandit.mdp.tabular import TabularMDP, as_initial_distribution
 
@@ -119,9 +119,10 @@ class Draws:
 class Problem:
     """What a learner may know before it starts.
 
-    `transition` is (H, S, A, S), or (S, A, S) when the same at every step, or a `TabularMDP`, which is nothing but
-    transitions and an initial state; None where the dynamics are unknown.  `episodes` is None for a process
-    without a planned end; learners whose step size needs K then refuse.
+    `transition` is given as (H, S, A, S), or (S, A, S) when the same at every step, or a `TabularMDP`, which is
+    nothing but transitions and an initial state; None where the dynamics are unknown.  Read, it is always (H, S, A, S)
+    and read-only; `dynamics` is the same as a `TabularMDP`, which may be sparse and goes into `aggbandit.planning`.
+    `episodes` is None for a process without a planned end; learners whose step size needs K then refuse.
     """
 
     H: int
@@ -140,16 +141,25 @@ class Problem:
             require_integer("episodes", self.episodes, low=1)
         dynamics = self.transition
         if dynamics is not None and not isinstance(dynamics, TabularMDP):
-            horizon = self.H if np.ndim(dynamics) == 3 else None
+            horizon = self.H if as_array("transition", dynamics).ndim == 3 else None
             dynamics = TabularMDP(dynamics, horizon, self.initial_state)
         if dynamics is not None and self.shape != (dynamics.H, dynamics.S, dynamics.A):
             found = (dynamics.H, dynamics.S, dynamics.A)
             raise InvalidInputError(f"transition describes (H, S, A) = {found}, but the problem is {self.shape}.")
         object.__setattr__(self, "dynamics", dynamics)
         object.__setattr__(self, "initial", frozen(as_initial_distribution(self.initial_state, self.S)))
-        if isinstance(self.transition, TabularMDP):
-            dense = None if self.transition.is_sparse else self.transition.transition
-            object.__setattr__(self, "transition", dense)
+        if dynamics is not None and not np.array_equal(self.initial, dynamics.initial):
+            raise InvalidInputError(
+                f"initial_state is {self.initial_state}, but the TabularMDP given as transition starts elsewhere "
+                f"(its initial_state is {dynamics.initial_state}). Give initial_state=mdp.initial_state."
+            )
+        if dynamics is not None:
+            del self.__dict__["transition"]  # from here on made when asked for: a sparse one may be too large
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "transition":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.dynamics.transition if self.dynamics is not None else None
 
     @classmethod
     def of(cls, mdp: TabularMDP, episodes: int | None, needs: Needs) -> Problem:
@@ -168,6 +178,8 @@ class Problem:
             raise InvalidInputError(f"{who} needs the number of episodes; give episodes=, or wrap it in 'doubling'.")
         return self.episodes
 
+
+del Problem.transition  # its default: it would be found before `__getattr__` is asked
 
 StateT = TypeVar("StateT")
 

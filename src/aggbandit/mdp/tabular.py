@@ -23,10 +23,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from aggbandit._arrays import AnyArray, FloatArray, IntArray
-from aggbandit._checks import as_floats, place, require_distributions, require_integer
+from aggbandit._checks import as_array, as_floats, place, require_distributions, require_integer
 from aggbandit.errors import InvalidInputError
 
 DENSE_LIMIT_BYTES = 10**9
+MAX_HORIZON = 2**32 - 1  # a step is one word of the random numbers' counter
 
 
 class Origin(NamedTuple):
@@ -75,7 +76,7 @@ class TabularMDP:
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> None:
-        given = _array("transition", transition)
+        given = as_array("transition", transition)
         if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
             raise InvalidInputError(
                 f"transition must have shape (H, S, A, S), or (S, A, S) with horizon=H, every axis at least 1, "
@@ -84,7 +85,7 @@ class TabularMDP:
         H = _horizon("transition", given, horizon, "S")
         if given.ndim == 4 and given.strides[0] == 0:
             given = given[:1]  # H times the same memory, as `transition` of a stationary MDP is: kept once
-        given = _numbers("transition", given)
+        given = as_floats("transition", given)
         require_distributions("transition", given)
         stored = _own(given, np.float64)
         _, S, A, _ = stored.shape
@@ -113,8 +114,8 @@ class TabularMDP:
         array([[0.5, 0.5],
                [0. , 1. ]])
         """
-        successors = _array("next_states", next_states)
-        given = _numbers("probabilities", probabilities)
+        successors = as_array("next_states", next_states)
+        given = as_floats("probabilities", probabilities)
         if successors.dtype.kind not in "iu":
             raise InvalidInputError(f"next_states must hold integers, but its dtype is {successors.dtype}.")
         if successors.ndim not in (3, 4) or 0 in successors.shape:
@@ -313,10 +314,15 @@ class TabularMDP:
 
 def as_initial_distribution(initial_state: Any, S: int) -> FloatArray:
     """The distribution of the first state, read-only (S,), from a state or a distribution over states."""
-    if _array("initial_state", initial_state).ndim == 0:
+    if as_array("initial_state", initial_state).ndim == 0:
+        if not isinstance(initial_state, (int, np.integer)):
+            raise InvalidInputError(
+                f"initial_state must be a state, that is an integer, or a distribution of shape (S,) = {(S,)}, "
+                f"but is {initial_state!r}."
+            )
         s = require_integer("initial_state", initial_state, low=0, high=S - 1)
         return _read_only(np.eye(1, S, s)[0].copy())
-    given = _numbers("initial_state", initial_state)
+    given = as_floats("initial_state", initial_state)
     if given.shape != (S,):
         raise InvalidInputError(
             f"initial_state must be a state or a distribution of shape (S,) = {(S,)}, but has shape {given.shape}."
@@ -332,25 +338,12 @@ def with_origin(mdp: TabularMDP, name: str, arguments: Mapping[str, Any]) -> Tab
     return twin
 
 
-def _array(name: str, values: Any) -> AnyArray:
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InvalidInputError(f"{name} must be an array of numbers: {error}.") from None
-
-
-def _numbers(name: str, values: Any) -> FloatArray:
-    """`values` as finite float64; text, complex numbers and objects are refused, not converted."""
-    array = _array(name, values)
-    if array.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{name} must be an array of real numbers, but its dtype is {array.dtype}.")
-    return as_floats(name, array)
-
-
 def _horizon(name: str, array: AnyArray, horizon: int | None, last: str) -> int:
     """H from the argument, the array's first axis, or both where they agree."""
     if horizon is not None:
         horizon = require_integer("horizon", horizon, low=1)
+        if horizon > MAX_HORIZON:
+            raise InvalidInputError(f"horizon is {horizon}, but must be at most {MAX_HORIZON}.")
     if array.ndim == 3:
         if horizon is None:
             raise InvalidInputError(
@@ -394,7 +387,10 @@ def _names(name: str, given: Sequence[str] | None, size: int, axis: str) -> tupl
         raise InvalidInputError(
             f"{name} must be a sequence of {axis} = {size} texts, but is the single text {given!r}."
         )
-    names: tuple[Any, ...] = tuple(given)
+    try:
+        names: tuple[Any, ...] = tuple(given)
+    except TypeError:
+        raise InvalidInputError(f"{name} must be a sequence of {axis} = {size} texts, but is {given!r}.") from None
     if len(names) != size:
         raise InvalidInputError(f"{name} must have one name for each of {axis} = {size}, but has {len(names)}.")
     seen: set[str] = set()

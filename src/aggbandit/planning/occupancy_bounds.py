@@ -8,6 +8,7 @@ from aggbandit._arrays import AnyArray, FloatArray
 from aggbandit._checks import (
     ROW_SUM_TOLERANCE,
     as_floats,
+    as_numbers,
     place,
     require_distributions,
     require_finite,
@@ -67,10 +68,7 @@ def occupancy_bounds(lower: Any, upper: Any, policy: Any, initial_state: Any = 0
 
 def _corner(name: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
     """One corner of the boxes without the last step, (H - 1, S, A, S), every entry finite."""
-    try:
-        corner_hsas = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be an array of numbers: {error}.") from None
+    corner_hsas = as_numbers(name, values)
     require_shape(name, corner_hsas, shape, "(H, S, A, S)")
     corner_hsas = corner_hsas[:-1]
     require_finite(name, corner_hsas)
@@ -82,14 +80,14 @@ def _require_boxes(lower_hsas: FloatArray, upper_hsas: FloatArray) -> None:
     if crossed.any():
         first = np.argwhere(crossed)[0]
         raise InvalidInputError(
-            f"{place('lower', first)} is {lower_hsas[tuple(first)]:.17g}, but must be at most "
-            f"{place('upper', first)} = {upper_hsas[tuple(first)]:.17g}. Are lower and upper in this order?"
+            f"{place('lower', first)} is {float(lower_hsas[tuple(first)])!r}, but must be at most "
+            f"{place('upper', first)} = {float(upper_hsas[tuple(first)])!r}. Are lower and upper in this order?"
         )
     negative = upper_hsas < 0.0
     if negative.any():
         first = np.argwhere(negative)[0]
         raise InvalidInputError(
-            f"{place('upper', first)} is {upper_hsas[tuple(first)]:.17g}, but must be at least 0: "
+            f"{place('upper', first)} is {float(upper_hsas[tuple(first)])!r}, but must be at least 0: "
             "no distribution lies in this box. Widen it."
         )
 

@@ -5,9 +5,16 @@ from typing import Any
 import numpy as np
 
 from aggbandit._arrays import FloatArray, IntArray, frozen
-from aggbandit._checks import as_floats, require_number, require_shape, require_within
+from aggbandit._checks import (
+    as_array,
+    as_floats,
+    require_distributions,
+    require_number,
+    require_shape,
+    require_within,
+)
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import AGGREGATE, SEMI_BANDIT, Episode, Needs, Problem
+from aggbandit.learners.base import AGGREGATE, SEMI_BANDIT, Episode, Learner, Needs, Problem
 
 TOTAL_SLACK = 1e-9  # a sum of H losses in [0, 1] may pass H by rounding
 
@@ -32,6 +39,21 @@ def observed(
     return Episode(index, states, actions, total=total, policy=shown)
 
 
+def played(learner: Learner[Any], problem: Problem, state: Any) -> FloatArray:
+    """The learner's policy, contiguous float64 (H, S, A); one that did not come with this package is checked."""
+    policy = learner.policy(problem, state)
+    if is_own(learner):
+        policy = as_floats(f"the policy of {learner.name}", policy)
+        require_shape(f"the policy of {learner.name}", policy, problem.shape, "(H, S, A)")
+        require_distributions(f"the policy of {learner.name}", policy)
+    return np.ascontiguousarray(policy, dtype=np.float64)
+
+
+def is_own(learner: Learner[Any]) -> bool:
+    """Whether it is a user's: the contract checks of this package have not seen it."""
+    return type(learner).__module__.partition(".")[0] != "aggbandit"
+
+
 def reported(
     needs: Needs, problem: Problem, index: int, states: Any, actions: Any, feedback: Any, policy: FloatArray | None
 ) -> Episode:
@@ -41,12 +63,7 @@ def reported(
     seen_states = as_indices("states", states, H, S, "S")
     seen_actions = as_indices("actions", actions, H, A, "A")
     if needs.feedback == AGGREGATE:
-        if np.ndim(feedback) != 0:
-            raise InvalidInputError(
-                f"feedback must be one number, the episode's total loss, but has shape {np.shape(feedback)}."
-            )
-        total = require_number("feedback", _item(feedback), low=0.0, high=H * (1.0 + TOTAL_SLACK))
-        return Episode(index, seen_states, seen_actions, total=total, policy=shown)
+        return Episode(index, seen_states, seen_actions, total=_total(feedback, H), policy=shown)
     values = as_floats("feedback", feedback)
     if needs.feedback == SEMI_BANDIT:
         require_shape("feedback", values, (H,), "(H,)")
@@ -59,10 +76,10 @@ def reported(
 
 def as_indices(name: str, values: Any, length: int, size: int, axis: str) -> IntArray:
     """`values` as (length,) int64 within 0 ... size - 1, a read-only copy."""
-    array = np.asarray(values)
+    array = as_array(name, values)
     require_shape(name, array, (length,), "(H,)")
     if array.dtype.kind not in "iu":
-        raise InvalidInputError(f"{name} must hold integers, but has dtype {array.dtype}.")
+        raise InvalidInputError(f"{name} must hold integers, counted from 0, but its dtype is {array.dtype}.")
     outside = (array < 0) | (array >= size)
     if outside.any():
         first = int(np.argmax(outside))
@@ -72,5 +89,18 @@ def as_indices(name: str, values: Any, length: int, size: int, axis: str) -> Int
     return frozen(array.astype(np.int64))
 
 
-def _item(value: Any) -> Any:
-    return value.item() if isinstance(value, np.ndarray) else value
+def _total(feedback: Any, H: int) -> float:
+    """The total loss of an episode: a number in [0, H]."""
+    given = as_array("feedback", feedback)
+    if given.ndim != 0:
+        raise InvalidInputError(
+            f"feedback must be one number, the episode's total loss, but has shape {given.shape}. "
+            "Add the losses of its steps up."
+        )
+    total = require_number("feedback", given.item())
+    if not 0.0 <= total <= H * (1.0 + TOTAL_SLACK):
+        raise InvalidInputError(
+            f"feedback is {total!r}, but the total of H = {H} losses in [0, 1] lies in [0, {H}]. Shift and scale "
+            f"totals to [0, {H}]; a total reward R in [0, {H}] becomes the loss {H} - R."
+        )
+    return total

@@ -17,7 +17,7 @@ import numpy as np
 
 from aggbandit import _files
 from aggbandit._arrays import IntArray
-from aggbandit._checks import require_integer
+from aggbandit._checks import as_array, place, require_flag, require_integer
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners import as_learner
 from aggbandit.learners.base import Problem
@@ -80,7 +80,7 @@ def run(
     against the best fixed policy for the episodes up to each checkpoint.  The result depends on (mdp, losses,
     learner, episodes, seed) alone: not on threads, blocks, interruptions, or how many other replicas there are.
 
-    checkpoints     None: log-spaced; an int: how many, log-spaced; an array: which.  K is always the last.
+    checkpoints     None: 60 of them, log-spaced; an int: how many, log-spaced; an array: which.  K is always the last.
     threads         replicas are spread over so many threads; None: as many as this process may use.
     evaluate_every  n > 1 evaluates each n-th policy only (learners with a fused engine that evaluates at no extra
                     cost ignore it); the result says so.
@@ -102,6 +102,8 @@ def run(
     R = require_integer("replicas", replicas, low=1, high=MAX_REPLICAS)
     seed = require_integer("seed", seed, low=0, high=MAX_SEED)
     require_integer("evaluate_every", evaluate_every, low=1)
+    require_flag("keep_policy", keep_policy)
+    report = _reporter(progress)
     workers = thread_count(threads)
     marks = checkpoint_episodes(checkpoints, K)
     chosen = as_learner(learner)
@@ -113,7 +115,6 @@ def run(
         mdp, reader, bound, problem, replicas=R, seed=seed, checkpoints=marks, evaluate_every=evaluate_every,
         delays=waits,
     )  # fmt: skip
-    report = _reporter(progress)
     with single_threaded_blas():
         simulation.play(threads=workers, report=report, state_file=state_file)
     return simulation.result(keep_policy=keep_policy)
@@ -297,7 +298,8 @@ class Simulation:
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Continue from a state saved by a run with the same arguments."""
-        tree = _files.load_tree(_files.open_sealed(path, STATE_KIND, STATE_FORMAT), classes_of(self.learner))
+        content = _files.open_sealed(path, STATE_KIND, STATE_FORMAT, "Remove it to start afresh.")
+        tree = _files.load_tree(content, classes_of(self.learner))
         if tree["fingerprint"] != self.fingerprint():
             raise InvalidInputError(
                 f"{os.fspath(path)} holds the state of another run (other instance, losses, learner, episodes, "
@@ -313,12 +315,13 @@ class Simulation:
 
 def checkpoint_episodes(checkpoints: Any, K: int) -> IntArray:
     """The episodes at which curves are noted, ascending, K last."""
-    if checkpoints is None or np.ndim(checkpoints) == 0:
+    if checkpoints is None or as_array("checkpoints", checkpoints).ndim == 0:
         count = DEFAULT_CHECKPOINTS if checkpoints is None else require_integer("checkpoints", checkpoints, low=1)
+        count = min(count, K)
         spaced = np.round(np.geomspace(1, K, count)) if count > 1 else np.array([K])
-        marks = np.unique(np.append(spaced, K).astype(np.int64))
-        return marks[marks <= K]
-    given = np.asarray(checkpoints)
+        # early ones would coincide; they take every episode until log-spaced ones have overtaken them
+        return np.maximum(spaced.astype(np.int64), np.arange(1, count + 1))
+    given = as_array("checkpoints", checkpoints)
     if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
         raise InvalidInputError(
             f"checkpoints must be None, a count, or a list of episodes, but has shape {given.shape} and dtype "
@@ -342,14 +345,18 @@ def thread_count(threads: int | None) -> int:
 def _delays(delays: Any, K: int, learner: Any) -> IntArray | None:
     if delays is None:
         return None
-    given = np.asarray(delays)
+    given = as_array("delays", delays)
     if given.dtype.kind not in "iu" or given.shape not in ((), (K,)):
         raise InvalidInputError(
             f"delays must be an integer or ({K},) integers, one for each episode, but has shape {given.shape} and "
             f"dtype {given.dtype}."
         )
     if (given < 0).any():
-        raise InvalidInputError(f"delays cannot be negative, but the smallest is {given.min()}.")
+        first = np.argwhere(given < 0)[0]
+        raise InvalidInputError(
+            f"{place('delays', first)} is {given[tuple(first)]}, but feedback cannot arrive before its episode is "
+            "over: every delay must be at least 0."
+        )
     if not given.any():
         return None
     if not learner.needs.late_feedback:
@@ -396,12 +403,13 @@ def interrupts_held() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)  # now by the handler that was there
 
 
-def _reporter(progress: bool | Callable[[Progress], None]) -> Callable[[Progress], None] | None:
-    if progress is False or progress is None:
-        return None
+def _reporter(progress: Any) -> Callable[[Progress], None] | None:
     if callable(progress):
-        return progress
-    return _StandardError()
+        told: Callable[[Progress], None] = progress
+        return told
+    if progress is None or isinstance(progress, bool):
+        return _StandardError() if progress else None
+    raise InvalidInputError(f"progress must be True, False or a function of a Progress, but is {progress!r}.")
 
 
 class _StandardError:

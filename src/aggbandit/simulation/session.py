@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import Any
 
@@ -15,7 +14,7 @@ from aggbandit.errors import InvalidInputError, OutOfOrderError
 from aggbandit.learners import as_learner, make
 from aggbandit.learners.base import INIT_STREAM, UPDATE_STREAM, Draws, Learner, Problem
 from aggbandit.mdp.tabular import TabularMDP
-from aggbandit.simulation.protocol import reported
+from aggbandit.simulation.protocol import played, reported
 from aggbandit.simulation.state_trees import classes_of
 
 KIND = "session"
@@ -68,7 +67,7 @@ class Session:
     @property
     def policy(self) -> FloatArray:
         """(H, S, A): the policy to be played next; a copy, reading it changes nothing."""
-        return np.array(self.learner.policy(self.problem, self._state), dtype=np.float64)
+        return np.array(played(self.learner, self.problem, self._state))
 
     def policy_at(self, step: int, state: int) -> FloatArray:
         """(A,): the action probabilities at one step and state, without forming the whole policy where avoidable."""
@@ -86,7 +85,7 @@ class Session:
                 f"Episode {self._oldest} has no feedback yet, and {self.learner.name} takes feedback in order: "
                 f"update with it before episode {index} begins."
             )
-        self._remember(index + 1)
+        self._remember(index + 1, frozen(self.policy) if self.learner.needs.late_feedback else None)
         return index
 
     def update(self, states: Any, actions: Any, feedback: Any, episode: int | None = None) -> None:
@@ -98,27 +97,26 @@ class Session:
         """
         index = self._turn(episode)
         needs = self.learner.needs
-        played = self._policies.get(index) if index < self._begun else None
-        if played is None and needs.late_feedback:
-            played = frozen(self.policy)
-        seen = reported(needs, self.problem, index, states, actions, feedback, played)
-        self._remember(index + 1)
+        late = needs.late_feedback
+        today = frozen(self.policy) if late and index >= self._begun else None
+        policy = self._policies[index] if late and today is None else today
+        seen = reported(needs, self.problem, index, states, actions, feedback, policy)
         draws = Draws(self.seed, 0, index, UPDATE_STREAM)
         self._state = self.learner.update(self.problem, self._state, seen, draws)
+        self._remember(index + 1, today)
         self._policies.pop(index, None)
         self._done.add(index)
         while self._oldest in self._done:
             self._done.remove(self._oldest)
             self._oldest += 1
 
-    def _turn(self, episode: int | None) -> int:
+    def _turn(self, episode: Any) -> int:
         if episode is None:
             index = self._oldest
+        elif isinstance(episode, (int, np.integer)) and not isinstance(episode, bool):
+            index = int(episode)
         else:
-            try:
-                index = operator.index(episode)
-            except TypeError:
-                raise OutOfOrderError(f"episode must be the index of an episode, but is {episode!r}.") from None
+            raise OutOfOrderError(f"episode must be the index of an episode, an integer, but is {episode!r}.")
         K = self.problem.episodes
         if index < 0:
             raise OutOfOrderError(f"There is no episode {index}; episodes are counted from 0.")
@@ -133,15 +131,12 @@ class Session:
             )
         return index
 
-    def _remember(self, begun: int) -> None:
-        """Episodes up to `begun` are under way; those not begun by name are taken to begin with today's policy."""
-        if begun <= self._begun:
-            return
-        if self.learner.needs.late_feedback:
-            policy = frozen(self.policy)
+    def _remember(self, begun: int, policy: FloatArray | None) -> None:
+        """Episodes up to `begun` are under way; those not begun by name are taken to begin with this policy."""
+        if policy is not None:
             for index in range(self._begun, begun):
                 self._policies[index] = policy
-        self._begun = begun
+        self._begun = max(self._begun, begun)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole session to `path` (temporary file, sync, rename); `Session.load` continues bit for bit."""

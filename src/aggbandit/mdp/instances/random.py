@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aggbandit._checks import require_integer, require_number
+from aggbandit._checks import require_flag, require_integer, require_number
 from aggbandit.errors import InvalidInputError
 from aggbandit.mdp._seeded import dirichlet, subsets
 from aggbandit.mdp.instances.origin import instance
@@ -40,8 +40,8 @@ def random(
     A = require_integer("actions", actions, low=1)
     H = require_integer("horizon", horizon, low=1)
     c = require_number("concentration", concentration, low=0.1)
-    leading = (S, A) if stationary else (H, S, A)
-    if sparse and sparsity is None:
+    leading = (S, A) if require_flag("stationary", stationary) else (H, S, A)
+    if require_flag("sparse", sparse) and sparsity is None:
         raise InvalidInputError("sparse=True keeps only a row's successors, so sparsity= must say how many there are.")
     if not sparse and 8 * S * np.prod(leading, dtype=float) > DENSE_LIMIT_BYTES:
         raise InvalidInputError(

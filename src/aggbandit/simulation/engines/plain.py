@@ -10,7 +10,7 @@ from aggbandit._arrays import FloatArray, IntArray, frozen
 from aggbandit.learners.base import INIT_STREAM, UPDATE_STREAM, Draws, Episode, Learner, Problem
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.base import Engine, LossBlock
-from aggbandit.simulation.protocol import observed
+from aggbandit.simulation.protocol import observed, played
 
 
 class PlainEngine(Engine):
@@ -66,7 +66,7 @@ class PlainEngine(Engine):
         for i, row in enumerate(block.row_n):
             k = block.first + i
             table = block.tables_mhsa[row]
-            policy = np.ascontiguousarray(learner.policy(problem, state), dtype=np.float64)
+            policy = played(learner, problem, state)
             if k % self.evaluate_every == 0:
                 held[0] = self._evaluate(policy, table)
                 if block.mean_hsa is not None:
