@@ -91,13 +91,14 @@ class Cell:
         learner = learners.make(chosen["id"], **_given("learner", chosen))
         return mdp, losses, learner
 
-    def simulation(self) -> Simulation:
-        """The run, ready to be played."""
+    def simulation(self, learner: Learner[Any] | None = None, replicas: int | None = None) -> Simulation:
+        """The run, ready to be played; or a run like it, of another learner or with fewer replicas."""
         from aggbandit.learners.base import Problem
         from aggbandit.simulation.losses import LossReader
         from aggbandit.simulation.run import Simulation, checkpoint_episodes
 
-        mdp, losses, learner = self.made()
+        mdp, losses, own = self.made()
+        learner = learner or own
         K = self.episodes
         problem = Problem.of(mdp, K, learner.needs)
         delay = self.parameters["delays"]
@@ -106,7 +107,7 @@ class Cell:
             LossReader(losses, mdp, K),
             learner.bound(problem),
             problem,
-            replicas=self.replicas,
+            replicas=replicas or self.replicas,
             seed=self.seed,
             checkpoints=checkpoint_episodes(self.parameters["checkpoints"], K),
             evaluate_every=self.parameters["evaluate_every"],

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aggbandit.errors import AggbanditError
-from aggbandit.experiments.cells import Cell
+from aggbandit.experiments.cells import Cell, canonical_text
+
+if TYPE_CHECKING:
+    from aggbandit.mdp.tabular import TabularMDP
 
 TRIALS_SECONDS = 15.0  # for all trials together
 LONGEST_TRIAL = 0.5
 SHORTEST_TRIAL = 0.02
+CELL_SECONDS = 0.003  # to make a cell and to write its file: `python -m tools.sweep_overhead threads`
 
 
 @dataclass(frozen=True)
@@ -18,29 +22,45 @@ class Expected:
     """What a cell is expected to need on this machine, played by one thread."""
 
     seconds: float
-    bytes: float
+    bytes: float  # beside what every process of this package holds
 
 
-def expected(cells: Sequence[Cell]) -> dict[str, Expected]:
-    """By cell id.  Cells that differ in their seed alone are tried once."""
-    from aggbandit.experiments.planner import forecast
+def expected(cells: Sequence[Cell]) -> tuple[dict[str, Expected], float]:
+    """By cell id, and the bytes that a process holds without any cell.  Cells that differ in seeds are tried once."""
+    from aggbandit.experiments.planner import forecast_of
 
-    kinds: dict[tuple[object, ...], list[Cell]] = {}
+    kinds: dict[str, list[Cell]] = {}
     for cell in cells:
-        key = cell.instance, cell.adversary, cell.learner, cell.episodes, cell.replicas, cell.parameters["delays"]
-        kinds.setdefault(key, []).append(cell)
+        kinds.setdefault(_but_for_seeds(cell), []).append(cell)
     trial = min(LONGEST_TRIAL, max(SHORTEST_TRIAL, TRIALS_SECONDS / max(1, len(kinds))))
     out = {}
+    process = 0.0
     for same in kinds.values():
-        mdp, _, learner = same[0].made()
-        successors = mdp.next_states.shape[-1] if mdp.is_sparse else None
+        cell = same[0]
         try:
-            found = forecast(
-                learner, H=mdp.H, S=mdp.S, A=mdp.A, episodes=same[0].episodes, replicas=same[0].replicas,
-                stationary=mdp.is_stationary, successors=successors, keep_policy=False, trial_seconds=trial,
+            mdp, _, learner = cell.made()
+            found = forecast_of(
+                cell.simulation, learner, mdp, episodes=cell.episodes, replicas=cell.replicas, threads=1,
+                keep_policy=False, trial_seconds=trial,
             )  # fmt: skip
-            one = Expected(found.seconds, found.peak_bytes)
-        except AggbanditError:  # a learner that plays this instance only, not a random one of its size
+            one = Expected(found.seconds + CELL_SECONDS, found.held_bytes + _model_bytes(mdp))
+            process = max(process, found.peak_bytes - found.held_bytes)
+        except Exception:  # noqa: BLE001  a learner may raise anything; playing it will say what
             one = Expected(float("nan"), float("nan"))
         out.update({cell.id: one for cell in same})
-    return out
+    return out, process
+
+
+def _model_bytes(mdp: TabularMDP) -> float:
+    """Of the transitions as they are kept: once if stationary, successors with their numbers if sparse."""
+    rows = (1 if mdp.is_stationary else mdp.H) * mdp.S * mdp.A
+    return rows * 8.0 * (2 * mdp.next_states.shape[-1] if mdp.is_sparse else mdp.S)
+
+
+def _but_for_seeds(cell: Cell) -> str:
+    """The canonical form without any seed."""
+    form = {**cell.parameters, "seed": None}
+    for kind in ("instance", "adversary"):
+        arguments = {name: value for name, value in form[kind]["arguments"].items() if name != "seed"}
+        form[kind] = {**form[kind], "arguments": arguments}
+    return canonical_text(form)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from aggbandit.simulation.losses import LossReader
 from aggbandit.simulation.run import DEFAULT_CHECKPOINTS, Simulation, checkpoint_episodes, single_threaded_blas
 
 TRIAL_SECONDS = 0.6
+SETTLED = 10.0  # times the episodes until sets begin to bite: by then most do
 BITING_RADIUS = 1e-3  # a radius scale at which sets bite after a few visits
 MIB = 2.0**20
 
@@ -37,7 +39,8 @@ class Forecast:
     """What a run is expected to need."""
 
     seconds: float
-    peak_bytes: float
+    peak_bytes: float  # of the process, with all that is loaded
+    held_bytes: float  # of it, what the run itself holds
     episodes_per_second: float  # all replicas together, over the whole run
     started: float  # seconds that compiling or loading kernels took just now, not part of `seconds`
     notes: tuple[str, ...]
@@ -64,27 +67,58 @@ def forecast(
     require_number("trial_seconds", trial_seconds, low=0.0, low_open=True)
     chosen = learners.as_learner(learner)
     mdp = random_mdp(H, S, A, stationary=stationary, successors=successors)
+    reader = LossReader(adversaries.make("fixed", mdp, table="random", seed=0), mdp, episodes)
+
+    def simulation(learner: Learner[Any], replicas: int) -> Simulation:
+        problem = Problem.of(mdp, episodes, learner.needs)
+        marks = checkpoint_episodes(1, episodes)
+        return Simulation(mdp, reader, learner.bound(problem), problem, replicas=replicas, seed=0, checkpoints=marks)
+
+    return forecast_of(
+        simulation, chosen, mdp, episodes=episodes, replicas=replicas, threads=threads, keep_policy=keep_policy,
+        trial_seconds=trial_seconds,
+    )  # fmt: skip
+
+
+def forecast_of(
+    simulation: Callable[[Learner[Any], int], Simulation],
+    chosen: Learner[Any],
+    mdp: TabularMDP,
+    *,
+    episodes: int,
+    replicas: int,
+    threads: int,
+    keep_policy: bool,
+    trial_seconds: float,
+) -> Forecast:
+    """Play a little of the run that `simulation` makes for a learner and a number of replicas, and extrapolate."""
     width = _width(mdp, chosen, episodes, replicas)
     groups = ceil(replicas / width)
     tried = min(replicas, width * min(threads, groups))
-    trial = _Trial(mdp, chosen, episodes, tried, threads, trial_seconds)
+    trial = _Trial(simulation(chosen, tried), threads, trial_seconds)
+    if trial.blocks <= 2 and trial.played < episodes:  # what was compiled on the way took the time: now it is there
+        started = trial.started
+        trial = _Trial(simulation(chosen, tried), threads, trial_seconds)
+        trial.started += started
     per_episode = trial.seconds_per_episode()
     notes = [f"{trial.played} episodes × {tried} replicas played in {trial.took:.2f} s"]
-    seconds = episodes * per_episode
+    seconds = trial.took + (episodes - trial.played) * per_episode
     if isinstance(chosen, PolicyOptimizationUnknown):
         calm = _episodes_before_sets_bite(chosen, mdp, episodes)
-        if trial.played < calm < episodes:
-            late = _Trial(mdp, replace(chosen, radius_scale=BITING_RADIUS), episodes, tried, threads, trial_seconds)
+        if calm < episodes and trial.played < min(episodes, SETTLED * calm):
+            per_episode = trial.seconds_per_episode(calm)
+            late = _Trial(simulation(replace(chosen, radius_scale=BITING_RADIUS), tried), threads, trial_seconds)
             seconds = calm * per_episode + (episodes - calm) * late.seconds_per_episode()
             notes.append(f"confidence sets begin to bite after about {calm:.0f} episodes, and cost more from then on")
     rounds = ceil(groups / threads) / ceil(ceil(tried / width) / threads)
     seconds *= rounds
-    held = trial.engine_bytes() * (replicas / tried - 1.0) + 3 * 8.0 * replicas * DEFAULT_CHECKPOINTS
+    held = trial.engine_bytes() * replicas / tried + 3 * 8.0 * replicas * DEFAULT_CHECKPOINTS
     if keep_policy:
-        held += 2 * 8.0 * replicas * H * S * A  # the engines' parts and the whole
+        held += 2 * 8.0 * replicas * mdp.H * mdp.S * mdp.A  # the engines' parts and the whole
     return Forecast(
         seconds=seconds,
-        peak_bytes=held + trial.resident_bytes,
+        peak_bytes=held + trial.resident_bytes - trial.engine_bytes(),
+        held_bytes=held,
         episodes_per_second=episodes * replicas / seconds,
         started=trial.started,
         notes=tuple(notes),
@@ -103,23 +137,16 @@ def random_mdp(H: int, S: int, A: int, *, stationary: bool = False, successors: 
 class _Trial:
     """A run of the same size, stopped by the clock."""
 
-    def __init__(
-        self, mdp: TabularMDP, learner: Learner[Any], episodes: int, replicas: int, threads: int, seconds: float
-    ) -> None:
-        problem = Problem.of(mdp, episodes, learner.needs)
-        reader = LossReader(adversaries.make("fixed", mdp, table="random", seed=0), mdp, episodes)
-        began = time.perf_counter()
-        self.simulation = Simulation(
-            mdp, reader, learner.bound(problem), problem, replicas=replicas, seed=0,
-            checkpoints=checkpoint_episodes(1, episodes),
-        )  # fmt: skip
+    def __init__(self, simulation: Simulation, threads: int, seconds: float) -> None:
+        self.simulation = simulation
         self._limit = seconds
         self._history: list[tuple[int, float]] = []
         self.started = 0.0
-        self._began = began
+        self._began = time.perf_counter()
         with single_threaded_blas(), contextlib.suppress(_Enough):
-            self.simulation.play(threads=threads, report=self._watch)
+            simulation.play(threads=threads, report=self._watch)
         self.played, self.took = self._history[-1]
+        self.blocks = len(self._history)
         self.resident_bytes = resident_bytes()
 
     def _watch(self, progress: Any) -> None:
@@ -131,12 +158,16 @@ class _Trial:
         if progress.seconds > self._limit:
             raise _Enough
 
-    def seconds_per_episode(self) -> float:
-        """Of all replicas together, without the first block, in which caches and boxes are still fresh."""
-        (first, first_seconds), (last, last_seconds) = self._history[0], self._history[-1]
-        if last > first:
-            return (last_seconds - first_seconds) / (last - first)
-        return last_seconds / last
+    def seconds_per_episode(self, until: float = inf) -> float:
+        """Of all replicas together, over the second half: in the first, caches, boxes and blocks are still fresh.
+
+        Only the first `until` episodes count, as far as blocks were that small.
+        """
+        seen = [one for one in self._history if one[0] <= until] or self._history[:1]
+        last, last_seconds = seen[-1]
+        earlier = [(done, seconds) for done, seconds in seen[:-1] if done <= last / 2]
+        done, seconds = earlier[-1] if earlier else (0, 0.0)
+        return (last_seconds - seconds) / (last - done)
 
     def engine_bytes(self) -> float:
         """Of all arrays that the engines hold."""
