@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aggbandit.cli.main import main
+from aggbandit.experiments.spec import Spec
 from aggbandit.experiments.store import Store
 from experiments_shared import SPEC, environment, finish, start
 
@@ -48,10 +49,11 @@ def test_run_status_report_compare(run, study):
     code, out, _ = run("compare", "uniform", "po-known", "--in", "out")
     assert code == 0
     assert re.search(r"A +uniform\nB +po-known\n", out)
-    assert "2 " in out
+    assert "instance random:states=3,actions=2,horizon=2 · losses switching:blocks=3 · K 40" in out
+    assert re.search(r" 2 +6 +(A|B) is better|undecided", out)
     code, out, _ = run("compare", "out", "out")
     assert code == 0
-    assert out.count("undecided") == 3
+    assert out.count("identical") == 3
     code, _, err = run("compare", "uniform", "po-knwn", "--in", "out")
     assert code == 2
     assert "Did you mean 'po-known'?" in err
@@ -70,12 +72,26 @@ def test_dry_run_prints_cells_time_and_memory_and_plays_nothing(run, study):
     assert not Path("out").exists()
     rows = [line for line in out.splitlines() if re.match(r"[0-9a-f]{12} ", line)]
     assert len(rows) == 6
-    assert all(re.search(r"\d (ns|µs|ms|s) .*\d MiB", line) for line in rows), out
-    assert re.search(r"6 cells, 6 to play: about .* on the \d+ cores here, .* on one\. Results would go to out\.", out)
+    assert all(re.search(r"\d (ms|s) .*\d [KMG]iB", line) for line in rows), out
+    assert re.search(r"6 cells, 6 to play: about \d.* on one core, about \d.* with \d+ at once; starting", out)
+    assert re.search(r"Memory: [\d.]+ [MG]iB with \d+ at once in threads, of which a process takes", out)
+    assert out.endswith("Results would go to out.\n")
     run("run", study, "--out", "out", "--shard", "1/2", "--no-report")
     code, out, _ = run("run", study, "--out", "out", "--dry-run")
     assert out.count(" there") == 3
     assert "6 cells, 3 to play" in out
+    assert " with 7 at once" in run("run", study, "--out", "out", "--dry-run", "--workers", "7")[1]
+    run("run", study, "--out", "out", "--no-report")
+    out = run("run", study, "--out", "out", "--dry-run")[1]
+    assert out.endswith("\n\n6 cells, 0 to play.\nResults would go to out.\n")
+
+
+def test_a_dry_run_of_a_learner_that_fails_says_that_it_does_not_know(run, study):
+    study.write_text(study.read_text().replace('"fixed-policy"', '"slow_learners:Broken"'))
+    code, out, _ = run("run", study, "--out", "out", "--dry-run")
+    assert code == 0
+    assert re.search(r"slow_learners:Broken .* –  +–\n", out)
+    assert "6 to play: for an unknown time on one core" in out
 
 
 def test_a_typo_is_told_before_anything_is_made(run, study):
@@ -129,6 +145,19 @@ def test_damage_is_named_left_out_and_repaired(run, study):
     assert run("status", "out", "--check")[0] == 0
 
 
+def test_what_no_spec_asks_for_any_more_is_not_reported(run, study):
+    run("run", study, "--out", "out", "--no-report")
+    study.write_text(study.read_text().replace("seed = [0, 1]", "seed = [0]"))
+    code, out, err = run("run", study, "--out", "out")
+    assert code == 0
+    assert "0 new cells, 3 no longer asked for; their results stay" in err
+    assert "Not shown: 3 cells that no spec asks for now." in out
+    assert "seeds, each with its own" not in out
+    assert "3 cells more that no spec asks for now" in run("status", "out")[1]
+    code, out, _ = run("compare", "uniform", "po-known", "--in", "out")
+    assert re.search(r" 1 +3 +(A|B) is better|undecided", out)
+
+
 def test_two_specs_and_a_changed_one(run, study):
     run("run", study, "--out", "out", "--no-report")
     other = study.with_name("other.toml")
@@ -151,7 +180,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(study):
     command = f"ulimit -f 3; exec {shlex.join([*start_command('run', study, '--out', 'out', '--no-report')])}"
     done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stderr
-    assert re.search(r"aggbandit: cannot write '.*parquet': File too large\. What is finished stays", done.stderr)
+    assert re.search(r"aggbandit: cannot write into 'out': File too large\. What is finished stays", done.stderr)
     assert "0 of 6 cells are finished and kept in out" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(Path("out").rglob(".*.tmp"))
@@ -170,7 +199,7 @@ def test_a_folder_that_cannot_be_written_is_told(run, study):
         Path("locked").mkdir(mode=0o500)
         code, _, err = run("run", study, "--out", "locked/out")
     assert code == 2
-    assert re.match(r"aggbandit: cannot write '.*': .*\. What is finished stays", err)
+    assert re.match(r"aggbandit: cannot write into '.*': .*\. What is finished stays", err)
 
 
 def test_status_and_report_of_nothing(run, tmp_path):
@@ -179,6 +208,38 @@ def test_status_and_report_of_nothing(run, tmp_path):
     code, _, err = run("status", "empty")
     assert code == 2
     assert "is no store" in err
+
+
+def test_a_report_before_anything_is_finished(run, study):
+    store = Store.create("out")
+    store.keep_spec(Spec.load(study))
+    code, _, err = run("report", "out")
+    assert code == 2
+    assert err == "aggbandit: there is nothing to report yet in 'out'. Not finished: 6 of 6 cells.\n"
+    code, out, _ = run("status", "out")
+    assert code == 1
+    assert re.search(r"small +small +0 of 6 +0 +6", out)
+
+
+def test_a_report_that_cannot_be_written_names_the_way_out(run, study, monkeypatch):
+    run("run", study, "--out", "out", "--no-report")
+
+    def refuse(path, data):
+        raise OSError(30, "Read-only file system", str(path))
+
+    monkeypatch.setattr("aggbandit.reporting.page.write_page", refuse)
+    code, _, err = run("report", "out")
+    assert code == 2
+    assert err.startswith("aggbandit: cannot write into 'out': Read-only file system.")
+    assert "give another --out" in err
+
+
+def test_a_cell_that_was_stopped_is_in_the_exit_code(run, study, monkeypatch):
+    """By a learner that raises KeyboardInterrupt, say: nobody else has stopped."""
+    monkeypatch.setenv("BROKEN_INTERRUPTS", "1")
+    study.write_text(study.read_text().replace('"fixed-policy"', '"slow_learners:Broken"'))
+    code, _, _ = run("run", study, "--out", "out", "--no-report")
+    assert code == 1
 
 
 def test_quiet_lines_where_there_is_no_terminal(study):

@@ -81,11 +81,52 @@ def test_pairs_are_those_of_the_same_seed_and_replica():
     second = [stored(cell, one) for cell, one in zip(cells_of("uniform"), noise, strict=True)]
     (found,) = compared(first, second[::-1], "a", "b")  # in whatever order
     assert (found.seeds, found.pairs, found.wins, found.verdict) == (4, 12, 1.0, "A is better")
+    assert not found.identical
     np.testing.assert_allclose([found.difference, found.low, found.high], -1.0, atol=1e-9)
     (turned,) = compared(second, first, "b", "a")
     assert (turned.wins, turned.verdict) == (0.0, "B is better")
     (same,) = compared(first, first, "a", "a")
-    assert (same.wins, same.verdict, same.difference) == (0.5, "undecided", 0.0)
+    assert (same.wins, same.verdict, same.difference) == (0.5, "identical", 0.0)
+
+
+def test_the_interval_is_students_t_over_seeds_that_have_their_own_instance():
+    finals = [RNG.normal(loc=level, scale=0.01, size=3) for level in (-3.0, -1.0, 0.5, -2.0)]
+    first = [stored(cell, one) for cell, one in zip(cells_of("po-known"), finals, strict=True)]
+    second = [stored(cell, np.zeros(3)) for cell in cells_of("uniform")]
+    (found,) = compared(first, second, "a", "b")
+    observed = np.array([one.mean() for one in finals])
+    half = 3.182 * observed.std(ddof=1) / 2  # Student's t at 97.5 % with three degrees of freedom, from a table
+    np.testing.assert_allclose([found.low, found.high], [observed.mean() - half, observed.mean() + half], rtol=1e-3)
+    assert found.verdict == "undecided"  # the twelve replicas alone would have been sure of it
+    assert observed.mean() + 2.201 * np.concatenate(finals).std(ddof=1) / np.sqrt(12) < 0
+
+
+def test_where_seeds_share_the_instance_every_pair_counts():
+    fixed = {"instance": '"random:states=3,horizon=2,seed=1"', "adversary": '"switching:seed=1"', "seed": "[0, 1]"}
+    finals = [RNG.normal(size=3), RNG.normal(size=3)]
+    first = [stored(cell, one) for cell, one in zip(spec(learner='"po-known"', **fixed).cells, finals, strict=True)]
+    second = [stored(cell, np.zeros(3)) for cell in spec(learner='"uniform"', **fixed).cells]
+    (found,) = compared(first, second, "a", "b")
+    every = np.concatenate(finals)
+    half = 2.571 * every.std(ddof=1) / np.sqrt(6)  # five degrees of freedom
+    np.testing.assert_allclose([found.low, found.high], [every.mean() - half, every.mean() + half], rtol=1e-3)
+
+
+def test_one_observation_decides_nothing():
+    (one,) = spec(learner='"po-known"', seed="0", replicas="1").cells
+    (other,) = spec(learner='"uniform"', seed="0", replicas="1").cells
+    (found,) = compared([stored(one, np.zeros(1))], [stored(other, np.ones(1))], "a", "b")
+    assert (found.difference, found.low, found.high) == (-1.0, -np.inf, np.inf)
+    assert found.verdict == "undecided"
+
+
+def test_of_cells_that_differ_in_replicas_the_larger_is_compared():
+    few, many = (spec(learner='"po-known"', seed="0", replicas=count).cells[0] for count in ("2", "5"))
+    (other,) = spec(learner='"uniform"', seed="0", replicas="5").cells
+    cells = [stored(few, np.zeros(2)), stored(many, np.arange(5.0))]
+    for first in (cells, cells[::-1]):
+        (found,) = compared(first, [stored(other, np.zeros(5))], "a", "b")
+        assert (found.seeds, found.pairs, found.mean_a) == (1, 5, 2.0)
 
 
 def test_only_the_same_world_is_a_pair():
@@ -155,3 +196,30 @@ def test_curves_of_seeds_that_share_the_instance_are_replicas():
     np.testing.assert_array_equal(made.regret[:, -1], np.concatenate(finals))
     assert made.notes == ()
     np.testing.assert_allclose(made.episodes_per_second, 2 * 3 * 300 / 2.0)
+
+
+def test_curves_that_were_measured_otherwise_are_kept_apart():
+    """Cells of another number of replicas hold the same first replicas: together they would count twice."""
+    from aggbandit.cli.stored import curves_of
+
+    kinds = {"replicas": "[2, 3]", "evaluate_every": "[1, 7]"}
+    cells = spec(learner='"uniform"', seed="[0, 1]", **kinds).cells
+    made = curves_of([drawn(cell, np.zeros(cell.replicas)) for cell in cells])
+    assert [one.regret.shape[0] for one in made] == [2, 2, 2, 2]  # seeds
+    assert sorted(one.setting.partition("K = 300 · ")[2] for one in made) == [
+        "2 replicas, 12 checkpoints", "2 replicas, every 7th policy evaluated, 12 checkpoints",
+        "3 replicas, 12 checkpoints", "3 replicas, every 7th policy evaluated, 12 checkpoints",
+    ]  # fmt: skip
+    (alone,) = curves_of([drawn(cells[0], np.zeros(2))])
+    assert alone.setting.endswith("K = 300")
+
+
+def test_curves_of_another_version_are_kept_apart(monkeypatch):
+    from aggbandit.cli.stored import curves_of
+    from aggbandit.learners.uniform import Uniform
+
+    old = [drawn(cell, np.zeros(3)) for cell in cells_of("uniform", "[0, 1]")]
+    monkeypatch.setattr(Uniform, "version", 2)
+    new = [drawn(cell, np.ones(3)) for cell in cells_of("uniform", "[0, 1]")]
+    made = curves_of(old + new)
+    assert [one.regret[:, -1].tolist() for one in made] == [[0.0, 0.0], [1.0, 1.0]]

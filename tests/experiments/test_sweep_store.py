@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from aggbandit import _files
 from aggbandit.errors import DamagedFileError, InvalidInputError, StorageError
 from aggbandit.experiments import store as stores
 from aggbandit.experiments.store import MARKER, Store, open_store, read_result, write_result
+from aggbandit.experiments.sweep import planned
 from aggbandit.experiments.task import blas_held, play_cell
 from experiments_shared import environment, spec
 
@@ -217,7 +217,6 @@ def test_the_schema_is_the_documented_one(store):
 
 @pytest.mark.parametrize("reader", ["pandas", "polars", "duckdb"])
 def test_others_read_it_without_this_package(store, reader, tmp_path):
-    pytest.importorskip(reader)
     script = {
         "pandas": "import pandas, glob; f = pandas.concat(map(pandas.read_parquet, glob.glob('*.parquet')));"
         "print(len(f), repr(float(f.regret.sum())))",
@@ -233,8 +232,8 @@ def test_others_read_it_without_this_package(store, reader, tmp_path):
     assert float(total) == pytest.approx(frame["regret"].sum(), rel=1e-12)
 
 
-def test_opening_ten_thousand_cells_is_quick(tmp_path, results):
-    """The time is compared with that of listing the folder, not with a clock: 2 s are allowed, 0.1 s is usual."""
+def test_opening_ten_thousand_cells_reads_names_only(tmp_path, results, monkeypatch):
+    """Its time is that of listing the folder and matching names; a clock would measure whoever else is at work."""
     store = Store.create(tmp_path)
     (_, data), *_ = results.values()
     digest = _files.digest(data)
@@ -243,12 +242,17 @@ def test_opening_ten_thousand_cells_is_quick(tmp_path, results):
     for i in range(10_000):
         id = _files.digest(str(i).encode())
         os.link(one, store.folder / f"{id}.{digest}.parquet")
-    began = time.perf_counter()
-    os.listdir(store.folder)
-    listing = time.perf_counter() - began
-    began = time.perf_counter()
+    listings = []
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: listings.append(folder) or listdir(folder))
+    touched = []
+    for module, name in ((Path, "read_bytes"), (Path, "stat"), (Path, "open"), (os, "stat"), (stores, "read_result")):
+        kept = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, kept=kept, **k: touched.append(str(a[0])) or kept(*a, **k))
     assert len(open_store(tmp_path)) == 10_000
-    assert time.perf_counter() - began < 50 * listing + 0.2
+    assert listings == [tmp_path]
+    assert [path for path in touched if path.endswith(".parquet")] == []
+    assert len(touched) < 20  # the folder and its marker
 
 
 def test_a_store_of_a_newer_version_is_left_alone(store):
@@ -268,8 +272,11 @@ def test_a_result_of_a_newer_version_is_named(store, results, monkeypatch):
     data = stores.encoded(cell, results[cell.id][0], started="")
     monkeypatch.undo()
     path = write_result(store.folder, cell.id, data)
-    with pytest.raises(DamagedFileError, match="has format 2, newer than 1"):
-        read_result(path)
+    store.refresh()
+    for read in (lambda: read_result(path), store.damage, lambda: planned(TINY, store, repair=True)):
+        with pytest.raises(InvalidInputError, match=r"was written by a newer aggbandit \(.*, format 2\); this is"):
+            read()
+    assert path.exists()  # to repair it would be to lose it
 
 
 def test_a_damaged_marker_is_named(store):
@@ -330,7 +337,7 @@ def test_a_file_that_does_not_fit_leaves_nothing_behind(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], env=environment(), capture_output=True, text=True, check=True
     )
-    assert re.search(r"cannot write '.*a{64}.*parquet': File too large\. What is finished stays", done.stdout)
+    assert re.search(r"cannot write into '.*': File too large\. What is finished stays", done.stdout)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -340,9 +347,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
 
     store = Store.create(tmp_path)
     monkeypatch.setattr(_files, "write_atomically", refuse)
-    with pytest.raises(StorageError, match="cannot write .*: Read-only file system"):
+    with pytest.raises(StorageError, match="cannot write into .*: Read-only file system"):
         store.keep_spec(TINY)
-    with pytest.raises(StorageError, match="cannot write .*: Read-only file system"):
+    with pytest.raises(StorageError, match="cannot write into .*: Read-only file system"):
         Store.create(tmp_path / "new")
     with pytest.raises(InvalidInputError, match="is a file; a store is a folder"):
         Store.create(tmp_path / MARKER)

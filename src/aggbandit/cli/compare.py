@@ -42,12 +42,13 @@ def add_parser(commands: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Pair, compare, print."""
+    from aggbandit.cli.stored import asked_of
     from aggbandit.experiments.analysis import compared
     from aggbandit.experiments.store import Store
 
     found: list[Comparison] = []
     if arguments.folder is not None:
-        cells = _by_learner(Store.open(arguments.folder).read_all())
+        cells = _by_learner(asked_of(Store.open(arguments.folder)))
         for name in (arguments.a, arguments.b):
             require_known(f"learner in {arguments.folder}", name, cells)
         found = compared(cells[arguments.a], cells[arguments.b], arguments.a, arguments.b)
@@ -58,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
                     f"{name!r} is no folder. Give two folders of results, or two learners and their folder: "
                     f"aggbandit compare {arguments.a} {arguments.b} --in DIR"
                 )
-        first, second = (_by_learner(Store.open(name).read_all()) for name in (arguments.a, arguments.b))
+        first, second = (_by_learner(asked_of(Store.open(name))) for name in (arguments.a, arguments.b))
         pairs = [(name, name) for name in first if name in second]
         if not pairs and len(first) == len(second) == 1:
             pairs = [(next(iter(first)), next(iter(second)))]
@@ -81,17 +82,34 @@ def _by_learner(cells: Sequence[StoredCell]) -> dict[str, list[StoredCell]]:
 
 
 def _print(found: Sequence[Comparison]) -> None:
-    for pair in dict.fromkeys((one.a, one.b) for one in found):
-        print(f"\nA  {pair[0]}\nB  {pair[1]}")
-        table = output.table("regret A", "regret B", "A - B", "95 % interval", "A wins", "seeds", "verdict", "setting")
-        for one in found:
-            if (one.a, one.b) != pair:
-                continue
+    for a, b in dict.fromkeys((one.a, one.b) for one in found):
+        same = [one for one in found if (one.a, one.b) == (a, b)]
+        settings = [_setting(one) for one in same]
+        varying = [name for name in settings[0] if len({setting[name] for setting in settings}) > 1]
+        print(f"\nA  {a}\nB  {b}")
+        print(numbers.simple(" · ".join(f"{k} {v}" for k, v in settings[0].items() if k not in varying and v)))
+        numeric = ("regret A", "regret B", "A - B", "95 % interval", "A wins", "seeds", "pairs", "verdict")
+        table = output.table(*varying, *numeric)
+        for one, setting in zip(same, settings, strict=True):
             cells = (
-                numbers.plain(one.mean_a), numbers.plain(one.mean_b), numbers.plain(one.difference),
-                f"{numbers.plain(one.low)} ... {numbers.plain(one.high)}", numbers.percent(one.wins), str(one.seeds),
-                one.verdict, one.setting,
+                *(setting[name] for name in varying), numbers.plain(one.mean_a), numbers.plain(one.mean_b),
+                numbers.plain(one.difference), f"{numbers.plain(one.low)} ... {numbers.plain(one.high)}",
+                numbers.percent(one.wins), str(one.seeds), str(one.pairs), one.verdict,
             )  # fmt: skip
             output.add_row(table, *(numbers.simple(cell) for cell in cells))
         output.print_table(table)
-    print("The interval is a bootstrap over pairs (over seeds first, where there are several).")
+    output.paragraph(
+        "The interval is Student's t for the mean difference. Where seeds have their own instance or losses, a seed's "
+        "mean is one observation, else every pair is. A wins: the share of pairs in which A's regret is smaller."
+    )
+
+
+def _setting(one: Comparison) -> dict[str, str]:
+    """What the pairs have in common, in parts of which those that vary get a column."""
+    cell, late = one.cell, one.cell.parameters["delays"]
+    return {
+        "instance": cell.instance,
+        "losses": cell.adversary,
+        "K": numbers.grouped(cell.episodes),
+        "delay": numbers.grouped(late) if late else "",
+    }

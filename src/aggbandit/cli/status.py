@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for file in damage:
         print(f"\ndamaged: {file.message}" + (" Another file has the same cell." if file.replaced else ""))
     if arguments.check:
-        print(f"\n{len(store)} cells read, {len(damage)} damaged files")
+        print(f"\n{numbers.counted(len(store), 'cell')} read, {numbers.counted(len(damage), 'damaged file')}")
     return 0 if complete and not failures and not damage else INCOMPLETE
 
 
@@ -72,15 +73,23 @@ def _counts(store: Store) -> bool:
     output.print_table(table)
     rest = len(store) - len(known & set(store.finished))
     if rest:
-        print(f"{rest} more cells are here that no spec asks for now")
+        print(f"{numbers.counted(rest, 'cell')} more that no spec asks for now")
     states = store.under_way()
     if states:
-        print(f"{len(states)} long cells have a saved state")
+        print(f"{numbers.counted(len(states), 'unfinished cell')} with a saved state")
     return missing == 0
 
 
+def _written(paths: Sequence[Path]) -> float:
+    """When, by the file's own clock; long ago where it has just gone, replaced by another process."""
+    try:
+        return max((path.stat().st_mtime for path in paths), default=0.0)
+    except FileNotFoundError:
+        return 0.0
+
+
 def _pace(store: Store) -> None:
-    times = sorted(path.stat().st_mtime for cell in store.finished for path in store.files(cell)[:1])
+    times = sorted(_written(store.files(cell)[:1]) for cell in store.finished)
     if not times:
         return
     now = time.time()

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +27,9 @@ if TYPE_CHECKING:
 
 FAILED = 1
 STOPPED = 130
-QUIET_SECONDS = 10.0
+TERMINATED = 143  # what a shell reports for SIGTERM
+QUIET_SECONDS = 10.0  # between two lines where there is no terminal; later a twentieth of the time so far
+LONGEST_QUIET_SECONDS = 300.0
 NOT_WITH_SPEC = ("learner", "instance", "adversary", "episodes", "replicas", "seed")
 
 
@@ -58,7 +66,8 @@ def execute(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out or Path("results/sweeps") / spec.name
     if arguments.dry_run:
         store = Store.open(out) if (out / "aggbandit-store.json").exists() else None
-        return _dry_run(spec, planned(spec, store, shard=shard, retry=arguments.retry), out)
+        at_once = arguments.workers or arguments.threads
+        return _dry_run(spec, planned(spec, store, shard=shard, retry=arguments.retry), out, at_once)
     store = Store.create(out)
     said = store.keep_spec(spec, add=arguments.add)
     watch = Watch(spec)
@@ -74,10 +83,32 @@ def execute(arguments: argparse.Namespace) -> int:
         watch.begin(work, store, executor.slots)
         trouble: KeyboardInterrupt | StorageError | InvalidInputError | None = None
         try:
-            play(work, store, executor, deliver=watch.delivered, tell=watch.tell)
+            with terminated_as_by_ctrl_c():
+                play(work, store, executor, deliver=watch.delivered, tell=watch.tell)
         except (KeyboardInterrupt, StorageError, InvalidInputError) as error:
             trouble = error
     return _finish(work, store, out, trouble, report=shard.count == 1 and not arguments.no_report)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: job schedulers send it some seconds before they kill."""
+
+
+@contextlib.contextmanager
+def terminated_as_by_ctrl_c() -> Iterator[None]:
+    """Within, SIGTERM stops the sweep as Ctrl-C does, so that the states of long cells are saved."""
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def _only_one(arguments: argparse.Namespace) -> None:
@@ -109,10 +140,10 @@ def _finish(work: Work, store: Store, out: Path, trouble: BaseException | None, 
         print(f"failed: {names[cell]}: {message}", file=sys.stderr)
     if len(work.failed) > len(shown):
         print(f"and {len(work.failed) - len(shown)} more; `aggbandit status {out}` lists them", file=sys.stderr)
-    kept = f"{work.there + work.done} of {len(work.cells)} cells are finished and kept in {out}"
+    kept = f"{work.there + work.done} of {numbers.counted(len(work.cells), 'cell')} are finished and kept in {out}"
     if isinstance(trouble, KeyboardInterrupt):
         print(f"aggbandit: stopped; {kept}. The same command continues.", file=sys.stderr)
-        return STOPPED
+        return TERMINATED if isinstance(trouble, Terminated) else STOPPED
     if trouble is not None:
         print(f"aggbandit: {trouble}\naggbandit: {kept}.", file=sys.stderr)
         return 2
@@ -120,26 +151,30 @@ def _finish(work: Work, store: Store, out: Path, trouble: BaseException | None, 
         draw(store, out)
     else:
         print(kept)
-    return FAILED if work.failed else 0
+    return FAILED if work.missing else 0
 
 
 def draw(store: Store, out: Path) -> int:
     """The tables, `report.html` and `regret.pdf` of what is there; 1 where a file was damaged and left out."""
     from aggbandit.cli.stored import report_of
+    from aggbandit.experiments.store import cannot_write
 
     curves, warnings = report_of(store)
-    if not curves:
+    if not curves and store.finished:
         raise DamagedFileError(f"no result in {str(store.folder)!r} can be read. {' '.join(warnings)}")
-    output.present(None, curves, out, warnings)
+    if not curves:
+        raise InvalidInputError(f"there is nothing to report yet in {str(store.folder)!r}. {' '.join(warnings)}")
+    with cannot_write(out):
+        output.present(None, curves, out, warnings)
     return 1 if any(text.startswith("Left out") for text in warnings) else 0
 
 
-def _dry_run(spec: Spec, work: Work, out: Path) -> int:
+def _dry_run(spec: Spec, work: Work, out: Path, at_once: int | None) -> int:
+    """The cells with the time and memory that each will take, and what that makes for all."""
     from aggbandit.experiments.executors import available_cores
     from aggbandit.experiments.forecast import expected
 
-    todo = {cell.id for cell in work.todo}
-    told = expected(work.todo)
+    told, process = expected(work.todo)
     rows = [("cell", "learner", "instance", "losses", "K", "replicas", "seed", "time", "memory")]
     for cell in work.cells:
         one = told.get(cell.id)
@@ -147,28 +182,71 @@ def _dry_run(spec: Spec, work: Work, out: Path) -> int:
         rows.append(
             (
                 cell.id[:12], cell.learner, cell.instance, cell.adversary, numbers.grouped(cell.episodes),
-                str(cell.replicas), str(cell.seed), numbers.duration(one.seconds) if one else state,
-                f"{numbers.plain(one.bytes / 2**20, 3)} MiB" if one else "",
+                numbers.grouped(cell.replicas), str(cell.seed), numbers.duration(one.seconds) if one else state,
+                _bytes(one.bytes) if one else "",
             )
         )  # fmt: skip
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:  # never folded: a line is a cell, whatever the width
         print(numbers.simple("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()))
-    cores = available_cores()
+    print()
+    mine = {cell.id for cell in work.cells}
+    for group in spec.groups if len(spec.groups) > 1 else ():
+        cells = [cell.id for cell in group.cells if cell.id in mine]
+        seconds = sum(told[cell].seconds for cell in cells if cell in told)
+        print(numbers.simple(f"{group.name}: {numbers.counted(len(cells), 'cell')}, {_about(seconds)} on one core"))
+    count = at_once or available_cores()
     total = sum(one.seconds for one in told.values())
     longest = max((one.seconds for one in told.values()), default=0.0)
-    print()
-    for group in spec.groups:
-        mine = [told[cell.id].seconds for cell in group.cells if cell.id in told]
-        if len(spec.groups) > 1:
-            print(numbers.simple(f"{group.name}: {len(group.cells)} cells, {numbers.duration(sum(mine))} on one core"))
-    print(
-        numbers.simple(
-            f"{len(work.cells)} cells, {len(todo)} to play: about {numbers.duration(max(total / cores, longest))} on "
-            f"the {cores} cores here, {numbers.duration(total)} on one. Results would go to {out}."
-        )
-    )
+    largest = sorted((one.bytes for one in told.values()), reverse=True)[:count]
+    lines = [
+        f"{numbers.counted(len(work.cells), 'cell')}, {len(told)} to play: {_about(total)} on one core, "
+        f"{_about(max(total / count, longest))} with {count} at once; starting, some seconds, comes on top.",
+        f"Memory: {_bytes(process + sum(largest))} with {count} at once in threads, of which a process takes "
+        f"{_bytes(process)} before any cell.",
+        f"Results would go to {out}.",
+    ]
+    print(numbers.simple("\n".join(lines if told else [lines[0].partition(":")[0] + ".", lines[2]])))
     return 0
+
+
+def _about(seconds: float) -> str:
+    return f"about {numbers.duration(seconds)}" if isfinite(seconds) else "for an unknown time"
+
+
+def _bytes(count: float) -> str:
+    """`34.5 KiB`, `165 MiB`, `2.3 GiB`."""
+    if not isfinite(count):
+        return "–"
+    power = 1 if count < 2**20 else 2 if count < 2**30 else 3
+    return f"{numbers.plain(count / 2 ** (10 * power), 3)} {'?KMG'[power]}iB"
+
+
+@dataclass(eq=False)
+class _Group:
+    """How far a group is."""
+
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    under_way: float = 0.0  # shares of the cells that are being played
+    played: float = 0.0  # in this run: cells and shares of cells
+    began: float = 0.0  # 0: not yet
+    task: Any = None  # its bar
+
+    @property
+    def counts(self) -> str:
+        """`3 of 8 cells`, and what failed."""
+        return f"{self.done} of {numbers.counted(self.total, 'cell')}" + (f", {self.failed} failed" * bool(self.failed))
+
+    def pace(self, now: float) -> str:
+        """Rate and time left, once they can be told: not from less than a tenth of a cell."""
+        seconds, left = now - self.began, self.total - self.done - self.failed - self.under_way
+        if self.played < 0.1 or seconds <= 0 or left <= 0:
+            return ""
+        rate = self.played / seconds
+        each = f"{numbers.plain(rate, 2)} cells/s" if rate >= 1 else f"{numbers.duration(1 / rate)} a cell"
+        return numbers.simple(f"{each}, {numbers.duration(max(1, round(left / rate)))} left")
 
 
 class Watch(output.Watch):
@@ -177,76 +255,75 @@ class Watch(output.Watch):
     def __init__(self, spec: Spec) -> None:
         super().__init__()
         self._spec = spec
-        self._groups: dict[str, list[str]] = {}  # cell: the groups it counts for
-        self._total: dict[str, int] = {}
-        self._done: dict[str, int] = {}
-        self._new: dict[str, int] = {}  # finished in this run
-        self._failed = 0
-        self._shares: dict[str, float] = {}
-        self._tasks: dict[str, Any] = {}
-        self._began = time.monotonic()
-        self._next_line = 0.0
+        self._groups = {group.name: _Group() for group in spec.groups}
+        self._groups_of: dict[str, list[_Group]] = {}  # cell: those it counts for
+        self._shares: dict[str, float] = {}  # of the cells that are being played
+        self._through: set[str] = set()
+        self._lock = threading.Lock()  # threads that play tell for themselves
+        self._began = self._heard = self._next_line = 0.0
 
     def begin(self, work: Work, store: Store, slots: int) -> None:
         """What there is to do, said once."""
         mine = {cell.id for cell in work.cells}
+        waiting = {cell.id for cell in work.todo}
         for group in self._spec.groups:
-            cells = [cell.id for cell in group.cells if cell.id in mine]
-            for cell in cells:
-                self._groups.setdefault(cell, []).append(group.name)
-            self._total[group.name] = len(cells)
-            self._done[group.name] = 0
-            self._new[group.name] = 0
-        waiting = {cell.id for cell in work.todo} | set(work.failed)
-        for cell in mine - waiting:
-            for name in self._groups[cell]:
-                self._done[name] += 1
+            told = self._groups[group.name]
+            for cell in group.cells:
+                if cell.id in mine:
+                    self._groups_of.setdefault(cell.id, []).append(told)
+                    told.total += 1
+                    told.failed += cell.id in work.failed
+                    told.done += cell.id not in waiting and cell.id not in work.failed
         there = f", {work.there} are there already" if work.there else ""
-        self.say(f"{self._spec.name}: {len(work.cells)} cells{there}; {len(work.todo)} to play, {slots} at a time")
-        self._began = time.monotonic()
+        self.say(
+            f"{self._spec.name}: {numbers.counted(len(work.cells), 'cell')}{there}; {len(work.todo)} to play, "
+            f"{slots} at a time"
+        )
+        self._began = self._heard = time.monotonic()
         self._next_line = self._began + QUIET_SECONDS
         if self._bars is not None:
-            for name, total in self._total.items():
-                self._tasks[name] = self._bars.add_task(name, total=total, completed=self._done[name], told="")
+            for name, told in self._groups.items():
+                told.task = self._bars.add_task(name, total=told.total, completed=told.done, told="")
 
     def tell(self, cell: str, share: float) -> None:
-        """A cell is under way."""
-        self._shares[cell] = share
-        self._show()
+        """A cell is under way.  Word of it may come later than its outcome, from another machine."""
+        with self._lock:
+            if cell in self._through:
+                return
+            resumed = cell not in self._shares and share < 1.0  # what was played earlier is not of this run
+            more = share - self._shares.get(cell, 0.0)
+            for group in self._groups_of.get(cell, ()):
+                group.under_way += more
+                group.played += 0.0 if resumed else more
+            self._shares[cell] = share
+            self._show(cell)
 
     def delivered(self, outcome: Outcome) -> None:
         """A cell is through, in whatever way."""
-        self._shares.pop(outcome.cell, None)
-        if outcome.kind == "done":
-            for group in self._groups.get(outcome.cell, ()):
-                self._done[group] += 1
-                self._new[group] += 1
-        elif outcome.kind == "failed":
-            self._failed += 1
-            self.say(f"failed: {outcome.cell[:12]}: {outcome.message}")
-        self._show()
+        with self._lock:
+            self._through.add(outcome.cell)
+            share = self._shares.pop(outcome.cell, 0.0)
+            for group in self._groups_of.get(outcome.cell, ()):
+                group.under_way -= share
+                if outcome.kind == "done":
+                    group.done += 1
+                    group.played += 1.0 - share
+                elif outcome.kind == "failed":
+                    group.failed += 1
+            if outcome.kind == "failed":
+                self.say(f"failed: {outcome.cell[:12]}: {outcome.message}")
+            self._show(outcome.cell)
 
-    def _show(self) -> None:
+    def _show(self, cell: str) -> None:
         now = time.monotonic()
-        if self._bars is None and now < self._next_line:
-            return
-        self._next_line = now + QUIET_SECONDS
-        parts: dict[str, float] = dict.fromkeys(self._total, 0.0)
-        for cell, share in list(self._shares.items()):
-            for group in self._groups.get(cell, ()):
-                parts[group] += share
-        for name, total in self._total.items():
-            played = self._new[name] + parts[name]
-            told = self._pace(played, total - self._done[name] - parts[name], now - self._began)
+        for group in self._groups_of.get(cell, ()):
+            group.began = group.began or self._heard  # it began when the cell before it ended, at the latest
             if self._bars is not None:
-                self._bars.update(self._tasks[name], completed=self._done[name] + parts[name], told=told)
-            elif self._done[name] < total:
-                self.say(f"{name}: {self._done[name]} of {total} cells{', ' if told else ''}{told}")
-
-    @staticmethod
-    def _pace(played: float, left: float, seconds: float) -> str:
-        if played < 0.1 or seconds <= 0 or left <= 0:  # from less, no pace can be told
-            return ""
-        rate = played / seconds
-        each = f"{numbers.plain(rate, 2)} cells/s" if rate >= 1 else f"{numbers.duration(1 / rate)} a cell"
-        return numbers.simple(f"{each}, {numbers.duration(max(1, round(left / rate)))} left")
+                self._bars.update(group.task, completed=group.done + group.under_way, told=group.pace(now))
+        self._heard = now
+        if self._bars is None and now >= self._next_line:
+            self._next_line = now + min(LONGEST_QUIET_SECONDS, max(QUIET_SECONDS, (now - self._began) / 20))
+            for name, group in self._groups.items():
+                if group.began and group.done + group.failed < group.total:
+                    told = group.pace(now)
+                    self.say(f"{name}: {group.counts}{', ' if told else ''}{told}")

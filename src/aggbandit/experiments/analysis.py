@@ -15,7 +15,7 @@ import numpy as np
 from aggbandit._arrays import FloatArray
 from aggbandit._checks import require_number
 from aggbandit.errors import InvalidInputError
-from aggbandit.experiments.cells import canonical_text
+from aggbandit.experiments.cells import Cell, canonical_text
 from aggbandit.experiments.store import StoredCell
 
 RESAMPLES = 2000
@@ -71,7 +71,7 @@ def _weights(rng: np.random.Generator, resamples: int, R: int) -> FloatArray:
 class Comparison:
     """Final regrets of A and B in one setting, on the same seeds and replicas."""
 
-    setting: str
+    cell: Cell  # one of A's: the setting is that of all pairs
     a: str
     b: str
     seeds: int
@@ -79,52 +79,77 @@ class Comparison:
     mean_a: float
     mean_b: float
     difference: float  # mean of A - B: negative where A is better
-    low: float  # 95 % interval of the difference, by the bootstrap
+    low: float  # 95 % interval of the difference, by Student's t; infinite where there is one observation
     high: float
     wins: float  # share of pairs in which A's regret is the smaller, ties half
+    identical: bool  # bit for bit, in every pair
 
     @property
     def verdict(self) -> str:
         """Who is better, if the interval says so."""
+        if self.identical:
+            return "identical"
         if self.high < 0:
             return "A is better"
         return "B is better" if self.low > 0 else "undecided"
 
 
-def setting_of(cell: StoredCell) -> str:
-    """Everything but the learner and the seed, in words."""
-    return f"{cell.cell.instance} · {cell.cell.adversary} losses · K = {cell.cell.episodes}"
-
-
-def _world(cell: StoredCell) -> str:
-    """Everything but the learner: two cells of one world are a pair."""
-    found = cell.cell.parameters
-    keys = ("instance", "adversary", "episodes", "seed", "delays")
-    return canonical_text({key: found[key] for key in keys})
-
-
 def compared(first: Iterable[StoredCell], second: Iterable[StoredCell], a: str, b: str) -> list[Comparison]:
-    """By setting: the cells of `first` beside those of `second` that have the same instance, losses, K and seed."""
-    partners = {_world(cell): cell for cell in second}
-    pairs: dict[str, list[tuple[StoredCell, StoredCell]]] = {}
-    for cell in first:
-        partner = partners.get(_world(cell))
-        if partner is not None:
-            pairs.setdefault(setting_of(cell), []).append((cell, partner))
-    return [_comparison(setting, found, a, b) for setting, found in pairs.items()]
+    """By setting: the cells of `first` beside those of `second` that have the same instance, losses, K and seed.
+
+    Where seeds share the instance and the losses, every pair of replicas is an observation of the difference.  Where
+    every seed has its own, the mean over its replicas is one.
+    """
+    partners = _widest(second)
+    pairs: dict[tuple[str, str, int, int], list[tuple[StoredCell, StoredCell]]] = {}
+    for world, one in _widest(first).items():
+        if world in partners:
+            cell = one.cell
+            setting = cell.instance, cell.adversary, cell.episodes, cell.parameters["delays"]
+            pairs.setdefault(setting, []).append((one, partners[world]))
+    return [_comparison(found, a, b) for found in pairs.values()]
 
 
-def _comparison(setting: str, pairs: Sequence[tuple[StoredCell, StoredCell]], a: str, b: str) -> Comparison:
-    finals = []
+def _widest(cells: Iterable[StoredCell]) -> dict[str, StoredCell]:
+    """By world, which is everything but the learner; of several cells the one with the most replicas."""
+    out: dict[str, StoredCell] = {}
+    for one in cells:
+        found = one.cell.parameters
+        world = canonical_text({key: found[key] for key in ("instance", "adversary", "episodes", "seed", "delays")})
+        if world not in out or one.regret.shape[0] > out[world].regret.shape[0]:
+            out[world] = one
+    return out
+
+
+def _comparison(pairs: Sequence[tuple[StoredCell, StoredCell]], a: str, b: str) -> Comparison:
+    finals = []  # of A and B, (2, R) for each seed
     for one, other in pairs:
         R = min(one.regret.shape[0], other.regret.shape[0])
-        finals.append((one.regret[:R, -1], other.regret[:R, -1]))
-    differences = [x - y for x, y in finals]
-    band = bootstrap_band([one[:, None] for one in differences])
-    every = np.concatenate(differences)
+        finals.append(np.stack([one.regret[:R, -1], other.regret[:R, -1]]))
+    every = np.concatenate([x - y for x, y in finals])
+    shared = len({_environment(one) for one, _ in pairs}) == 1
+    x, y = np.concatenate(finals, axis=1) if shared else np.stack([one.mean(axis=1) for one in finals], axis=1)
+    mean, half = (x - y).mean(), _half_width(x - y)
     return Comparison(
-        setting=setting, a=a, b=b, seeds=len(pairs), pairs=every.size,
-        mean_a=float(np.mean([x.mean() for x, _ in finals])), mean_b=float(np.mean([y.mean() for _, y in finals])),
-        difference=float(band.mean[0]), low=float(band.low[0]), high=float(band.high[0]),
-        wins=float(np.mean((every < 0) + 0.5 * (every == 0))),
+        cell=pairs[0][0].cell, a=a, b=b, seeds=len(pairs), pairs=every.size, mean_a=float(x.mean()),
+        mean_b=float(y.mean()), difference=float(mean), low=float(mean - half), high=float(mean + half),
+        wins=float(np.mean((every < 0) + 0.5 * (every == 0))), identical=not every.any(),
     )  # fmt: skip
+
+
+def _environment(one: StoredCell) -> str:
+    found = one.cell.parameters
+    return canonical_text({key: found[key] for key in ("instance", "adversary")})
+
+
+def _half_width(observed: FloatArray) -> float:
+    """Half the 95 % interval for the mean.
+
+    Student's t and not the bootstrap: of three seeds that agree, resampling sees nothing but three seeds that agree.
+    """
+    from scipy.special import stdtrit
+
+    n = observed.size
+    if n < 2:
+        return float("inf")
+    return float(stdtrit(n - 1, 0.975) * observed.std(ddof=1) / np.sqrt(n))

@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +50,17 @@ TRIES = 3  # a cell whose worker has died so often has failed
 WAIT_SECONDS = 0.2
 CONNECT_SECONDS = 20.0
 LOST_SECONDS = 5.0
+COUNT_SECONDS = 5.0
 
 Deliver = Callable[[Outcome], None]
 
 
 class ClusterLostError(InvalidInputError):
     """The cluster cannot be reached, or went away.  What is finished stays in the store."""
+
+
+class WorkersLostError(InvalidInputError):
+    """Worker processes end before they have begun.  What is finished stays in the store."""
 
 
 class Executor(ABC):
@@ -162,7 +167,7 @@ class _Process:
     popen: subprocess.Popen[bytes]
     cell: Cell | None = None
     buffer: bytes = b""
-    dead: bool = field(default=False)
+    ready: bool = False  # it has said so
 
 
 class Processes(Executor):
@@ -182,6 +187,7 @@ class Processes(Executor):
         workers: list[_Process] = []
         selector = selectors.DefaultSelector()
         stopping = False
+        stillborn = 0  # workers in a row that ended before they were ready
 
         def following() -> Cell | None:
             if stopping:
@@ -211,7 +217,7 @@ class Processes(Executor):
                 worker.popen.stdin.flush()
 
         def lost(worker: _Process) -> None:
-            nonlocal stopping
+            nonlocal stillborn
             code = worker.popen.wait()
             selector.unregister(worker.popen.stdout)  # type: ignore[arg-type]
             _close(worker.popen.stdout)
@@ -219,9 +225,15 @@ class Processes(Executor):
             workers.remove(worker)
             cell = worker.cell
             if cell is None:
+                stillborn += not worker.ready
+                if stillborn >= TRIES and not stopping:
+                    raise WorkersLostError(
+                        f"{stillborn} worker processes in a row ended before they could begin, the last one "
+                        f"{_manner(code)}; what they said is above. What is finished stays."
+                    )
                 return
             tries[cell.id] = tries.get(cell.id, 0) + 1
-            if any(self.folder.glob(f"{cell.id}.*.parquet")):  # it died between writing and saying so
+            if stores.has_valid_result(self.folder, cell.id):  # it died between writing and saying so
                 deliver(Outcome(cell.id, DONE))
             elif stopping:
                 deliver(Outcome(cell.id, STOPPED))
@@ -233,7 +245,7 @@ class Processes(Executor):
                 deliver(keep(Outcome(cell.id, FAILED, message, error=record), self.folder))
 
         def heard(worker: _Process) -> None:
-            nonlocal stopping
+            nonlocal stopping, stillborn
             assert worker.popen.stdout is not None
             try:
                 chunk = os.read(worker.popen.stdout.fileno(), 1 << 16)
@@ -248,6 +260,7 @@ class Processes(Executor):
                 if "share" in message:
                     tell(message["cell"], message["share"])
                     continue
+                worker.ready, stillborn = True, 0
                 if "kind" in message:
                     worker.cell = None
                     outcome = Outcome(**message)
@@ -332,26 +345,27 @@ class DaskCluster(Executor):
                 "address that it prints, such as tcp://10.0.0.5:8786."
             ) from None
         self._slots = 0
-        self._seen = time.monotonic()
+        self._seen = self._counted = time.monotonic()
         self._check()
 
     def _check(self) -> None:
         with contextlib.suppress(TimeoutError):  # they may have been started just now
             self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-        info = self._client.scheduler_info(n_workers=-1)["workers"]
-        if not info:
+        threads = self._client.nthreads()
+        if not threads:
             self.close()
             raise ClusterLostError(
                 f"the Dask scheduler at {self.address!r} has no workers. Start some: `dask worker {self.address}`."
             )
-        self._slots = sum(worker["nthreads"] for worker in info.values())
-        others = {v for v in self._client.run(_version).values() if v != __version__}
-        if others:
-            self.close()
-            raise ClusterLostError(
-                f"a worker of the cluster has aggbandit {sorted(map(str, others))[0]}, but here it is {__version__}. "
-                "Install the same everywhere."
-            )
+        self._slots = sum(threads.values())
+        for worker, found in self._client.run(_version, on_error="return").items():
+            if found != __version__:
+                self.close()
+                has = f"has aggbandit {found}" if isinstance(found, str) else f"cannot load aggbandit ({found})"
+                raise ClusterLostError(
+                    f"the worker {worker} of the cluster {has}, but here it is {__version__}. Install the same "
+                    "everywhere."
+                )
 
     @property
     def slots(self) -> int:
@@ -366,6 +380,7 @@ class DaskCluster(Executor):
         probe_file = self.folder / stores.STATES / probe
         with stores.cannot_write(probe_file):
             probe_file.write_bytes(b"")
+        self._client.subscribe_topic(probe, lambda event: tell(*event[1]))
         try:
             self._run(cells, deliver, probe)
         finally:
@@ -404,7 +419,7 @@ class DaskCluster(Executor):
 
         try:
             submit_some()
-            while waiting:
+            while waiting and not stopping:
                 with contextlib.suppress(queue.Empty):
                     future = ready.get(timeout=WAIT_SECONDS)
                     _, cell = waiting.pop(future.key)
@@ -437,6 +452,8 @@ class DaskCluster(Executor):
         now = time.monotonic()
         if self._client.status == "running":
             self._seen = now
+            if now - self._counted > COUNT_SECONDS:  # workers come and go
+                self._slots, self._counted = sum(self._client.nthreads().values()), now
         elif now - self._seen > LOST_SECONDS:
             raise self._gone()
 

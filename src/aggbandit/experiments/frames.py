@@ -21,7 +21,8 @@ def arguments_of(stored: StoredCell) -> dict[str, Any]:
     """Every argument of a cell, flat: `{"instance.states": 3, ...}`."""
     parameters = stored.cell.parameters
     flat = {f"{kind}.{key}": value for kind in KINDS for key, value in parameters[kind]["arguments"].items()}
-    return {**flat, **{key: parameters[key] for key in ("replicas", "evaluate_every", "delays")}}
+    rest = {key: parameters[key] for key in ("replicas", "evaluate_every", "delays")}
+    return {**flat, "learner.version": parameters["learner"]["version"], **rest}
 
 
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -22,6 +22,7 @@ import json
 import os
 import platform
 import re
+import tempfile
 import threading
 import time
 import traceback
@@ -157,6 +158,8 @@ class Store:
                 about = {"format": FORMAT, "aggbandit": __version__, "what": "a store of aggbandit results"}
                 _files.write_atomically(store.folder / MARKER, json.dumps(about, indent=2).encode())
             (store.folder / STATES).mkdir(exist_ok=True)
+            with tempfile.TemporaryFile(dir=store.folder):  # a folder that takes none is told before anything is played
+                pass
         store.refresh()
         return store
 
@@ -283,11 +286,14 @@ class Store:
 
     def failures(self) -> list[Failure]:
         """What happened to the cells that failed."""
-        return [self._failure(cell) for cell in self.failed]
+        return [found for cell in self.failed if (found := self._failure(cell)) is not None]
 
-    def _failure(self, cell: str) -> Failure:
+    def _failure(self, cell: str) -> Failure | None:
         path = self.folder / self._errors[cell][-1]
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:  # played again just now, by another process
+            return None
         if _files.digest(data) != _parts(path)[1]:
             return Failure(cell, path.name, f"{path} was altered", "", "", cell[:12])
         found = json.loads(data)
@@ -319,6 +325,16 @@ class Store:
             found = json.loads(_files.open_sealed(path, SPEC_KIND, SPEC_FORMAT))
             out.append(StoredSpec(found["name"], found["text"], found["groups"]))
         return out
+
+    def asked(self) -> list[str]:
+        """Ids of the cells that the specs here ask for, in their order; of all cells where there is no spec.
+
+        A spec that was edited, or an algorithm with a new version, leaves cells behind that nobody asks for any more.
+        """
+        specs = self.specs()
+        if not specs:
+            return self.finished
+        return list(dict.fromkeys(cell for spec in specs for cells in spec.groups.values() for cell in cells))
 
     def groups(self) -> dict[str, list[str]]:
         """The groups that each cell belongs to."""
@@ -403,10 +419,10 @@ def open_store(folder: str | os.PathLike[str]) -> Store:
 
 
 class cannot_write:
-    """Turns an OSError within into a StorageError that names the place and the way out."""
+    """Turns an OSError within into a StorageError that names the folder and the way out."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def __enter__(self) -> None:
         pass
@@ -414,8 +430,8 @@ class cannot_write:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, OSError) and not isinstance(error, (StorageError, DamagedFileError)):
             raise StorageError(
-                f"cannot write {str(self._path)!r}: {error.strerror or error}. What is finished stays; make room or "
-                "give another --out, and the same command continues."
+                f"cannot write into {str(self._folder)!r}: {error.strerror or error}. What is finished stays; make "
+                "room or give another --out, and the same command continues."
             ) from error
 
 
@@ -425,9 +441,20 @@ class cannot_write:
 def write_result(folder: Path, cell: str, data: bytes) -> Path:
     """Keep the bytes of a cell's result in its own file."""
     path = folder / f"{cell}.{_files.digest(data)}.parquet"
-    with cannot_write(path):
+    with cannot_write(folder):
         _files.write_atomically(path, data)
     return path
+
+
+def has_valid_result(folder: Path, cell: str) -> bool:
+    """Whether one of the cell's files, as they are now, can be read."""
+    for path in folder.glob(f"{cell}.*.parquet"):
+        try:
+            read_result(path)
+            return True
+        except (DamagedFileError, FileNotFoundError):
+            continue
+    return False
 
 
 def failure_record(cell: Cell, error: BaseException | str) -> str:
@@ -445,7 +472,7 @@ def write_failure_record(folder: Path, cell: str, record: str) -> Path:
     """Keep it, in place of older ones of this cell."""
     data = record.encode(errors="backslashreplace")
     path = folder / f"{cell}.{_files.digest(data)}.error.json"
-    with cannot_write(path):
+    with cannot_write(folder):
         _files.write_atomically(path, data)
         for old in folder.glob(f"{cell}.*.error.json"):
             if old != path:
@@ -510,9 +537,10 @@ def read_result(path: Path) -> StoredCell:
     try:
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
         about = json.loads(table.schema.metadata[METADATA])
-        if about["format"] > FORMAT:
-            raise DamagedFileError(
-                f"{path} has format {about['format']}, newer than {FORMAT}, which this aggbandit ({__version__}) reads."
+        if about["format"] > FORMAT:  # not damaged: `--repair` must leave it alone
+            raise InvalidInputError(
+                f"{path} was written by a newer aggbandit ({about.get('versions', {}).get('aggbandit', '?')}, format "
+                f"{about['format']}); this is {__version__}, which reads format {FORMAT}. Update aggbandit."
             )
         labels = about["labels"]
         cell = Cell(canonical_text(about["parameters"]), labels["instance"], labels["adversary"], labels["learner"])
@@ -526,6 +554,8 @@ def read_result(path: Path) -> StoredCell:
             cost=table["cost"].to_numpy().reshape(R, C),
             comparator=table["comparator"].to_numpy()[:C],
         )  # fmt: skip
+    except InvalidInputError:
+        raise
     except (pa.ArrowException, KeyError, ValueError, TypeError) as error:
         raise DamagedFileError(f"{path} is no result of a sweep: {error}.") from None
     if cell.id != id or about["cell"] != id:

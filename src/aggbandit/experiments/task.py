@@ -20,6 +20,7 @@ from aggbandit.simulation.run import Progress, single_threaded_blas
 
 DONE, FAILED, STOPPED, NO_ROOM = "done", "failed", "stopped", "no room"
 SAVE_SECONDS = 60.0
+CLUSTER_TELL_SECONDS = 2.0  # a scheduler has better things to do than to hear of every cell at every moment
 
 Tell = Callable[[str, float], None]  # (cell, share of its episodes played)
 
@@ -160,12 +161,32 @@ blas_held = _Held()
 
 
 def on_cluster(task: tuple[str, str, str, str], folder: str, probe: str, save_seconds: float) -> dict[str, Any]:
-    """A Dask worker's share: the result is written here where `folder` is the driver's, else returned."""
+    """A Dask worker's share: the result is written here where `folder` is the driver's, else returned.
+
+    A driver that stops or dies takes its tasks back; then the cell stops, saving its state where it sees the folder,
+    instead of holding the worker to the end.
+    """
+    from distributed import get_worker
+
     cell = Cell(*task)
     shared = shares_folder(folder, probe)
     place = Path(folder) if shared else None
+    worker: Any = get_worker()
+    key = worker.get_current_task()
+    said = time.monotonic()
+
+    def taken_back() -> bool:
+        found = worker.state.tasks.get(key)
+        return found is None or found.state == "cancelled"
+
+    def tell(cell: str, share: float) -> None:
+        nonlocal said
+        if time.monotonic() - said >= CLUSTER_TELL_SECONDS:
+            said = time.monotonic()
+            worker.log_event(probe, [cell, share])
+
     with blas_held():
-        outcome = carry_out(cell, place, save_seconds=save_seconds)
+        outcome = carry_out(cell, place, save_seconds=save_seconds, stop=taken_back, tell=tell)
     if place is not None:
         outcome = keep(outcome, place)
     return {

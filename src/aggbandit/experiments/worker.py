@@ -22,7 +22,8 @@ TELL_SECONDS = 0.5
 
 def main() -> int:
     """Play what comes in."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches all; the driver decides
+    for number in (signal.SIGINT, signal.SIGTERM):  # a terminal's and a job scheduler's reach all; the driver decides
+        signal.signal(number, signal.SIG_IGN)
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     tasks: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()

@@ -17,6 +17,11 @@ def grouped(value: float, digits: int = 0) -> str:
     return text.replace("-", "\u2212")
 
 
+def counted(count: int, what: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{grouped(count)} {what}{'' if count == 1 else 's'}"
+
+
 def decimals(value: float, significant: int) -> int:
     """How many decimals show this many significant digits of `value`."""
     if value == 0 or not math.isfinite(value):
