@@ -24,16 +24,23 @@ def stationary(seed):
     return TabularMDP(rng.dirichlet(np.full(4, 0.6), size=(4, 3)), 5, [0.25, 0.0, 0.75, 0.0])
 
 
-def sparse(seed):
+def sparse(seed, S=6):
     rng = np.random.default_rng(seed)
-    H, S, A, n = 4, 6, 2, 2
+    H, A, n = 4, 2, 2
     following = np.array([rng.choice(S, size=n, replace=False) for _ in range(H * S * A)]).reshape(H, S, A, n)
     probabilities = rng.dirichlet(np.ones(n), size=(H, S, A))
     probabilities[0, 0, 0] = [1.0, 0.0]
     return TabularMDP.sparse(following, probabilities, None, 0)
 
 
-WORLDS = {"dense": dense(0), "stationary": stationary(1), "sparse": sparse(2), "one step": dense(3, H=1)}
+WORLDS = {
+    "dense": dense(0),
+    "stationary": stationary(1),
+    "sparse": sparse(2),
+    "one step": dense(3, H=1),
+    "more states than a vector": dense(4, S=10, A=3),  # the padding of one action's states used to spoil the next's
+    "sparse, more states than a vector": sparse(5, S=11),
+}
 
 
 def losses_of(mdp, seed=5, rows=7):

@@ -703,11 +703,10 @@ def expected(next_tsan, probability_tsan, initial_s, tables, scratch, p, with_me
     for s in range(S):
         scratch[p.reach + s] = initial_s[s]
     for h in range(H):
-        for s in range(0, S, 8):
-            reach = load(scratch, p.reach + s)
-            for a in range(A):
+        for a in range(A):  # the outer loop: an action's last eight reach into the next one's first, which then replace
+            for s in range(0, S, 8):
                 o = (h * A + a) * S8 + s
-                x = reach * load(tables, p.policy + o)
+                x = load(scratch, p.reach + s) * load(tables, p.policy + o)
                 cost = fma(x, load(scratch, p.loss + o), cost)
                 if with_mean:
                     mean = fma(x, load(scratch, p.mean + o), mean)
