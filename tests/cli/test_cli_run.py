@@ -104,7 +104,7 @@ def own(tmp_path, monkeypatch):
 def test_a_learner_of_ones_own_from_the_current_folder(aggbandit, own):
     said = aggbandit("run", *SMALL, "--learner", f"{own}:rate=0.5")
     assert said.code == 0, said.err
-    row = cells(said.out)[f"{own}:rate=0.5"]
+    row = cells(said.out)[f"{own}:rate=0.5 (tuned)"]
     assert row[:2] == ["full", "known"]
     assert row[3] == "100 %"
 

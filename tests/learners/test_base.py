@@ -227,3 +227,26 @@ def test_the_naive_philox_is_another_one() -> None:
     words = naive_philox.philox4x32(counter=(2, 5, 0, 1), key=(7, 0))
     expected = ((words[0] << 21) | (words[1] >> 11)) / 2**53
     assert Draws(7, 2, 5, 1).uniform(1)[0] == expected
+
+
+def test_numbers_given_by_hand_are_tuning_and_words_are_not() -> None:
+    make = ab.learners.make
+    for name in ab.learners.names():
+        assert not make(name).tuned
+    untuned = [
+        make("po-known", confidence=0.2, step_size="main"),
+        make("dlb", dynamics="unknown"),
+        make("dapo", total_delay=7.0, feedback="aggregate"),
+        make("fixed-policy", given=1),
+        make("doubling", learner="po-unknown"),
+        make("re-lsvi", features=[[[0.5]]]),
+        make("dlb", step_scale=1),  # what it is anyway
+    ]
+    assert not any(learner.tuned for learner in untuned)
+    tuned = [
+        make("po-known", step_size=0.1),
+        make("dlb", radius_scale=0.5),
+        make("repo", ensemble=3),
+        make("doubling", learner=make("po-known", exploration=0.1)),
+    ]
+    assert all(learner.tuned for learner in tuned)

@@ -1,4 +1,4 @@
-from math import log, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 import pytest
@@ -44,6 +44,24 @@ def test_estimates_are_unbiased_and_bounded_over_all_policies_and_trajectories()
     for chosen in (0, 5, len(arms) - 1):
         z = exp2.estimate(state.z_nd, state.play_n, chosen, 1.7)
         np.testing.assert_allclose(state.z_nd @ z, arms @ inverse @ arms[chosen] * 1.7, rtol=1e-8, atol=1e-9)
+
+
+def test_the_law_mixes_exponential_weights_with_the_optimal_design():
+    problem, _ = random_problem(2, 3, 2, 2, K=100)
+    learner = Exp2()
+    told = learner.resolved(problem)
+    state = learner.init(problem, DRAWS)
+    for k in range(4):
+        state = learner.update(problem, state, Episode(k, np.zeros(3, int), np.zeros(3, int), total=2.5), DRAWS)
+    # w: no policy is explored worse than d, and few carry weight, so that it is far from uniform
+    w, z, d = state.exploration_n, state.z_nd, state.z_nd.shape[1]
+    inverse = np.linalg.inv((z * w[:, None]).T @ z)
+    assert np.einsum("nd,de,ne->n", z, inverse, z).max() <= d * (1 + 1e-3)
+    assert w.max() > 2 / len(w)
+    weights = [exp(-told["step_size"] * float(row @ state.estimate_d)) for row in z]
+    gamma = told["exploration"]
+    expected = [(1 - gamma) * x / sum(weights) + gamma * y for x, y in zip(weights, w, strict=True)]
+    np.testing.assert_allclose(state.play_n, expected, rtol=1e-12)
 
 
 @pytest.mark.equation("BCK12-eta")

@@ -6,6 +6,7 @@ import pytest
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import Draws, Episode, Problem
 from aggbandit.learners.oppo import Oppo, add_value
+from aggbandit.learners.oppo import optimistic_values as optimistic
 from naive import optimistic_values
 
 
@@ -42,6 +43,20 @@ def test_it_plays_as_the_pseudo_code_reads(scale):
         weights = policy * np.exp(alpha * Q)
         np.testing.assert_allclose(state.policy_hsa, weights / weights.sum(axis=-1, keepdims=True), rtol=1e-10)
     assert (unclipped > 100) == (scale < 1.0)
+
+
+def test_values_lie_between_nothing_and_what_is_still_to_come():
+    H, S, A = 4, 2, 2
+    problem, rng = Problem(H=H, S=S, A=A, episodes=9), np.random.default_rng(1)
+    state = Oppo().init(problem, Draws(0, 0, 0, 1))
+    for beta in (0.0, 0.3, 100.0):
+        q, v = optimistic(state, rng.random((H, S, A)), beta)
+        most = (H - np.arange(H))[:, None, None]
+        assert (q >= 0).all()
+        assert (q <= most).all()
+        np.testing.assert_allclose(v, q.mean(axis=-1), rtol=1e-14)
+        if beta > 1.0:  # nothing is known: all but the last step, whose rewards are shown, promise everything
+            np.testing.assert_array_equal(q[:-1], np.broadcast_to(most[:-1], (H - 1, S, A)))
 
 
 @pytest.mark.equation("CYJW20-regression")

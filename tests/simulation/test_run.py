@@ -399,3 +399,32 @@ def test_blas_is_left_as_it_was() -> None:
     with run_module.single_threaded_blas():
         assert all(pool["num_threads"] == 1 for pool in threadpool_info() if pool["user_api"] == "blas")
     assert [(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()][: len(before)] == before
+
+
+def test_what_a_learner_compiles_in_its_first_update_is_no_play() -> None:
+    import time
+    from dataclasses import dataclass
+    from typing import NamedTuple
+
+    class Waited(NamedTuple):
+        policy_hsa: np.ndarray
+
+    slept = 0.5
+
+    @dataclass(frozen=True, kw_only=True)
+    class Compiles(ab.Learner):
+        needs = ab.Needs()
+
+        def init(self, problem, draws):
+            return Waited(np.full(problem.shape, 1 / problem.A))
+
+        def policy(self, problem, state):
+            return state.policy_hsa
+
+        def update(self, problem, state, episode, draws):
+            if episode.index == 0:
+                time.sleep(slept)
+            return state
+
+    assert 0 < ab.run(MDP, switching(), Compiles(), episodes=20).seconds < slept
+    assert ab.run(MDP, switching(), Compiles(), episodes=1).seconds >= slept  # nothing to tell it from

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from aggbandit.reporting import numbers
-from aggbandit.reporting.curves import Curves, settings_of, with_distinct_labels
+from aggbandit.reporting.curves import Curves, by_what_they_see, settings_of, with_distinct_labels
 
 if TYPE_CHECKING:
     from aggbandit.experiments.first_look import Plan
@@ -138,7 +138,7 @@ def present(plan: Plan | None, curves: Sequence[Curves], out: Path, warnings: Se
     from aggbandit._version import __version__
     from aggbandit.reporting import figures, page, tables
 
-    curves = with_distinct_labels(curves)
+    curves = with_distinct_labels(by_what_they_see(curves))
     about = {"aggbandit": __version__}
     if plan is not None:
         about = {
@@ -154,7 +154,7 @@ def present(plan: Plan | None, curves: Sequence[Curves], out: Path, warnings: Se
         print()
         if setting:
             print(numbers.simple(f"{setting}" + (f", {times(plan)}" if plan is not None else "")))
-        print_table(tables.terminal_table(group))
+        print_table(tables.terminal_table(group, time=plan is None))
         for note in tables.notes(group):
             print(numbers.simple(note))
     for warning in warnings:
@@ -172,7 +172,7 @@ def print_table(table: Any) -> None:
     with console.capture() as capture:
         console.print(table)
     lines = [line.rstrip() for line in capture.get().splitlines()]
-    print("\n".join(line for line in lines if line))
+    print("\n".join(lines).strip("\n"))  # blank lines within part races
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

@@ -20,6 +20,7 @@ STATED = {
     "stochastic": "losses drawn independently from one distribution",
     "both": "adversarial and stochastic losses",
 }
+UPDATES = {"closed form": "in closed form", "convex problem": "by solving a convex problem in every episode"}
 
 
 def add_parser(commands: Any) -> None:
@@ -100,6 +101,8 @@ def _needs(kind: Any) -> None:
     output.add_row(table, "Made for", STATED[needs.losses])
     if needs.late_feedback:
         output.add_row(table, "Takes", "late feedback, in any order")
+    if kind.update_by:
+        output.add_row(table, "Updates", UPDATES[kind.update_by])
     if kind.reconstructed:
         output.add_row(table, "Note", "reconstructed without the paper's full text at hand")
     output.print_table(table)

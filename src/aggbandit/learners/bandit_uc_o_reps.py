@@ -10,6 +10,7 @@ from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_number
 from aggbandit.learners.base import (
     ADVERSARIAL,
+    CONVEX_PROBLEM,
     SEMI_BANDIT,
     UNKNOWN,
     Draws,
@@ -55,6 +56,7 @@ class BanditUcOReps(Learner[State]):
 
     id = "bandit-uc-o-reps"
     reconstructed = True
+    update_by = CONVEX_PROBLEM
     needs = Needs(feedback=SEMI_BANDIT, dynamics=UNKNOWN, losses=ADVERSARIAL)
 
     confidence: float = 0.05  # δ

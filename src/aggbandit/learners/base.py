@@ -41,8 +41,13 @@ STOCHASTIC = "stochastic"
 BOTH = "both"
 LOSSES = (ADVERSARIAL, STOCHASTIC, BOTH)
 
+CLOSED_FORM = "closed form"
+CONVEX_PROBLEM = "convex problem"
+
 INIT_STREAM = 1
 UPDATE_STREAM = 2
+
+NOT_TUNED = ("confidence", "total_delay", "given")  # numbers that belong to the problem or to the question
 
 Resolved = Mapping[str, float | int | str | bool]
 
@@ -190,6 +195,7 @@ class Learner(ABC, Generic[StateT]):
     id: ClassVar[str] = ""  # the registered id; empty for a learner of one's own
     version: ClassVar[int] = 1  # raised whenever the same arguments come to mean other numbers
     reconstructed: ClassVar[bool] = False  # built without the paper's full text at hand
+    update_by: ClassVar[str] = ""  # CLOSED_FORM, or CONVEX_PROBLEM where every episode solves one; else not told
     exempt: ClassVar[Mapping[str, str]] = {}  # contract checks that cannot hold for it, each with the reason
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -248,6 +254,19 @@ class Learner(ABC, Generic[StateT]):
         fields = getattr(self, "__dataclass_fields__", {})
         return {name: getattr(self, name) for name, field in fields.items() if field.init}
 
+    @property
+    def tuned(self) -> bool:
+        """Whether a number was given by hand where the default is another, the theory's where there is one.
+
+        Words choose between forms, and δ and delays are the user's to say: these are no tuning.
+        """
+        fields = getattr(self, "__dataclass_fields__", {})
+        return any(
+            _is_number(value) and name not in NOT_TUNED and fields[name].default is not dataclasses.MISSING
+            and value != fields[name].default
+            for name, value in self.arguments.items()
+        )  # fmt: skip
+
     def bound(self, problem: Problem) -> Learner[StateT]:
         """The same configuration after `check`, whose repr also tells what it resolves to on `problem`."""
         self.check(problem)
@@ -260,3 +279,7 @@ class Learner(ABC, Generic[StateT]):
         told = getattr(self, "_resolved", {})
         values = ", ".join(f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in told.items())
         return f"{self.name}({arguments})" + (f" [{values}]" if values else "")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

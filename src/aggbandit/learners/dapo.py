@@ -12,6 +12,7 @@ from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import (
     ADVERSARIAL,
     AGGREGATE,
+    CLOSED_FORM,
     DYNAMICS,
     KNOWN,
     SEMI_BANDIT,
@@ -65,6 +66,7 @@ class Dapo(Learner[State]):
     """
 
     id = "dapo"
+    update_by = CLOSED_FORM
 
     feedback: str = SEMI_BANDIT  # or "aggregate"
     dynamics: str = KNOWN  # or "unknown"

@@ -11,6 +11,7 @@ from aggbandit._checks import require_known, require_number
 from aggbandit.learners.base import (
     ADVERSARIAL,
     AGGREGATE,
+    CONVEX_PROBLEM,
     DYNAMICS,
     KNOWN,
     Draws,
@@ -81,6 +82,7 @@ class Dlb(Learner[Any]):
     """
 
     id = "dlb"
+    update_by = CONVEX_PROBLEM
 
     dynamics: str = KNOWN
     step_scale: float = 1.0  # multiplies η_0

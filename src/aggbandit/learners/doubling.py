@@ -47,12 +47,17 @@ class Doubling(Learner[State]):
         # not fields: what is kept is the name and the arguments
         object.__setattr__(self, "_inner", inner)
         object.__setattr__(self, "reconstructed", inner.reconstructed)
+        object.__setattr__(self, "update_by", inner.update_by)
 
     @property
     def inner(self) -> Learner[Any]:
         """The wrapped learner."""
         found: Learner[Any] = self.__dict__["_inner"]
         return found
+
+    @property
+    def tuned(self) -> bool:
+        return self.inner.tuned
 
     @property
     def needs(self) -> Needs:

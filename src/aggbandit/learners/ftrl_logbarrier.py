@@ -11,6 +11,7 @@ from aggbandit._checks import require_known, require_number
 from aggbandit.learners.base import (
     AGGREGATE,
     BOTH,
+    CONVEX_PROBLEM,
     DYNAMICS,
     KNOWN,
     Draws,
@@ -64,6 +65,7 @@ class FtrlLogBarrier(Learner[Any]):
 
     id = "ftrl-logbarrier"
     reconstructed = True
+    update_by = CONVEX_PROBLEM
 
     dynamics: str = KNOWN
     charge: str = "chosen"  # or "all"

@@ -11,6 +11,7 @@ from aggbandit._checks import require_known, require_number
 from aggbandit.learners.base import (
     AGGREGATE,
     BOTH,
+    CONVEX_PROBLEM,
     DYNAMICS,
     KNOWN,
     Draws,
@@ -67,6 +68,7 @@ class FtrlTsallis(Learner[Any]):
 
     id = "ftrl-tsallis"
     reconstructed = True
+    update_by = CONVEX_PROBLEM
 
     dynamics: str = KNOWN
     step_scale: float = 1.0  # divides the factor of Σ √q

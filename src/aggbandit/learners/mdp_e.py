@@ -8,7 +8,18 @@ import numpy as np
 
 from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_number
-from aggbandit.learners.base import ADVERSARIAL, FULL, KNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
+from aggbandit.learners.base import (
+    ADVERSARIAL,
+    CLOSED_FORM,
+    FULL,
+    KNOWN,
+    Draws,
+    Episode,
+    Learner,
+    Needs,
+    Problem,
+    Resolved,
+)
 from aggbandit.learners.parts import occupancy_polytope
 from aggbandit.learners.parts.softmax import exponential_weights
 
@@ -37,6 +48,7 @@ class MdpE(Learner[State]):
 
     id = "mdp-e"
     reconstructed = True
+    update_by = CLOSED_FORM
     needs = Needs(feedback=FULL, dynamics=KNOWN, losses=ADVERSARIAL)
 
     step_scale: float = 1.0  # multiplies η

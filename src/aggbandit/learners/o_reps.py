@@ -11,6 +11,7 @@ from aggbandit._checks import require_number
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import (
     ADVERSARIAL,
+    CONVEX_PROBLEM,
     FULL,
     KNOWN,
     SEMI_BANDIT,
@@ -52,6 +53,7 @@ class OReps(Learner[State]):
     """
 
     id = "o-reps"
+    update_by = CONVEX_PROBLEM
 
     feedback: str = FULL  # or "semi-bandit"
     step_scale: float = 1.0  # multiplies η

@@ -8,7 +8,18 @@ import numpy as np
 
 from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_number
-from aggbandit.learners.base import ADVERSARIAL, FULL, UNKNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
+from aggbandit.learners.base import (
+    ADVERSARIAL,
+    CLOSED_FORM,
+    FULL,
+    UNKNOWN,
+    Draws,
+    Episode,
+    Learner,
+    Needs,
+    Problem,
+    Resolved,
+)
 from aggbandit.learners.parts.softmax import exponential_weights
 
 
@@ -41,6 +52,7 @@ class Oppo(Learner[State]):
     """
 
     id = "oppo"
+    update_by = CLOSED_FORM
     needs = Needs(feedback=FULL, dynamics=UNKNOWN, losses=ADVERSARIAL)
 
     confidence: float = 0.05  # δ

@@ -11,6 +11,7 @@ from aggbandit._checks import require_number
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import (
     ADVERSARIAL,
+    CLOSED_FORM,
     DYNAMICS,
     KNOWN,
     SEMI_BANDIT,
@@ -59,6 +60,7 @@ class PoDilated(Learner[State]):
 
     id = "po-dilated"
     reconstructed = True
+    update_by = CLOSED_FORM
 
     dynamics: str = KNOWN  # or "unknown"
     confidence: float = 0.05  # δ; enters through the set of kernels alone

@@ -8,7 +8,7 @@ import numpy as np
 from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_number
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import AGGREGATE, KNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
+from aggbandit.learners.base import AGGREGATE, CLOSED_FORM, KNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
 from aggbandit.learners.parts.step_sizes import (
     check_step_arguments,
     policy_optimization_exploration,
@@ -42,6 +42,7 @@ class PolicyOptimizationKnown(Learner[State]):
     """
 
     id = "po-known"
+    update_by = CLOSED_FORM
     needs = Needs(feedback=AGGREGATE, dynamics=KNOWN)
 
     confidence: float = 0.05  # δ; enters through ι alone (ERRATA B10)

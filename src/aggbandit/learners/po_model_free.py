@@ -7,7 +7,7 @@ import numpy as np
 
 from aggbandit._arrays import FloatArray, IntArray
 from aggbandit._checks import require_number
-from aggbandit.learners.base import AGGREGATE, UNKNOWN, Draws, Episode, Learner, Needs, Problem
+from aggbandit.learners.base import AGGREGATE, CLOSED_FORM, UNKNOWN, Draws, Episode, Learner, Needs, Problem
 
 FIRST_CAPACITY = 64
 INDEX_PER_ROW = 2  # the hash table has at least twice as many places as there can be rows
@@ -41,6 +41,7 @@ class PolicyOptimizationModelFree(Learner[State]):
     """
 
     id = "po-model-free"
+    update_by = CLOSED_FORM
     needs = Needs(feedback=AGGREGATE, dynamics=UNKNOWN, late_feedback=True)
 
     step_scale: float = 1.0  # multiplies η

@@ -8,7 +8,18 @@ import numpy as np
 from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_number
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import AGGREGATE, DYNAMICS, KNOWN, UNKNOWN, Draws, Episode, Learner, Needs, Problem
+from aggbandit.learners.base import (
+    AGGREGATE,
+    CLOSED_FORM,
+    DYNAMICS,
+    KNOWN,
+    UNKNOWN,
+    Draws,
+    Episode,
+    Learner,
+    Needs,
+    Problem,
+)
 
 
 class State(NamedTuple):
@@ -42,6 +53,7 @@ class PolicyOptimizationPractical(Learner[State]):
     """
 
     id = "po-practical"
+    update_by = CLOSED_FORM
 
     dynamics: str = KNOWN  # or "unknown": estimated on the way from counts
     step_scale: float = 1.0  # multiplies η

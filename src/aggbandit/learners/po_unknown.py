@@ -7,7 +7,18 @@ import numpy as np
 
 from aggbandit._arrays import FloatArray, IntArray
 from aggbandit._checks import require_number
-from aggbandit.learners.base import ADVERSARIAL, AGGREGATE, UNKNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
+from aggbandit.learners.base import (
+    ADVERSARIAL,
+    AGGREGATE,
+    CLOSED_FORM,
+    UNKNOWN,
+    Draws,
+    Episode,
+    Learner,
+    Needs,
+    Problem,
+    Resolved,
+)
 from aggbandit.learners.parts import confidence_sets, step_sizes, transition_counts
 
 
@@ -82,6 +93,7 @@ class PolicyOptimizationUnknown(Learner[State]):
     """
 
     id = "po-unknown"
+    update_by = CLOSED_FORM
     needs = Needs(feedback=AGGREGATE, dynamics=UNKNOWN, losses=ADVERSARIAL)
 
     confidence: float = 0.05  # δ

@@ -11,6 +11,7 @@ from aggbandit._checks import require_number
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import (
     ADVERSARIAL,
+    CLOSED_FORM,
     SEMI_BANDIT,
     STOCHASTIC,
     UNKNOWN,
@@ -61,6 +62,7 @@ class Pomd(Learner[State]):
 
     id = "pomd"
     reconstructed = True
+    update_by = CLOSED_FORM
 
     losses: str = STOCHASTIC  # or "adversarial"
     confidence: float = 0.05  # δ

@@ -9,7 +9,18 @@ import numpy as np
 from aggbandit._arrays import AnyArray, FloatArray, frozen
 from aggbandit._checks import require_number
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import ADVERSARIAL, AGGREGATE, KNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
+from aggbandit.learners.base import (
+    ADVERSARIAL,
+    AGGREGATE,
+    CONVEX_PROBLEM,
+    KNOWN,
+    Draws,
+    Episode,
+    Learner,
+    Needs,
+    Problem,
+    Resolved,
+)
 from aggbandit.learners.parts import occupancy_polytope as polytope
 
 SAMPLINGS = ("sphere", "poles")
@@ -47,6 +58,7 @@ class Scrible(Learner[State]):
 
     id = "scrible"
     reconstructed = True
+    update_by = CONVEX_PROBLEM
     needs = Needs(feedback=AGGREGATE, dynamics=KNOWN, losses=ADVERSARIAL)
 
     step_scale: float = 1.0  # multiplies η

@@ -7,7 +7,18 @@ from typing import NamedTuple, final
 from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_number
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import ADVERSARIAL, FULL, UNKNOWN, Draws, Episode, Learner, Needs, Problem, Resolved
+from aggbandit.learners.base import (
+    ADVERSARIAL,
+    CONVEX_PROBLEM,
+    FULL,
+    UNKNOWN,
+    Draws,
+    Episode,
+    Learner,
+    Needs,
+    Problem,
+    Resolved,
+)
 from aggbandit.learners.parts import epochs, kernel_balls, relative_entropy
 from aggbandit.learners.parts.epochs import Epochs
 from aggbandit.learners.parts.relative_entropy import Occupancy
@@ -44,6 +55,7 @@ class UcOReps(Learner[State]):
     """
 
     id = "uc-o-reps"
+    update_by = CONVEX_PROBLEM
     needs = Needs(feedback=FULL, dynamics=UNKNOWN, losses=ADVERSARIAL)
 
     confidence: float = 0.05  # δ

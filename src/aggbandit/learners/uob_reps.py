@@ -10,6 +10,7 @@ from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_number
 from aggbandit.learners.base import (
     ADVERSARIAL,
+    CONVEX_PROBLEM,
     SEMI_BANDIT,
     UNKNOWN,
     Draws,
@@ -53,6 +54,7 @@ class UobReps(Learner[State]):
     """
 
     id = "uob-reps"
+    update_by = CONVEX_PROBLEM
     needs = Needs(feedback=SEMI_BANDIT, dynamics=UNKNOWN, losses=ADVERSARIAL)
 
     confidence: float = 0.05  # δ

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from aggbandit._arrays import AnyArray, FloatArray
+from aggbandit.learners.base import FEEDBACK_LEVELS
 
 if TYPE_CHECKING:
     from aggbandit.simulation.result import RunResult
@@ -59,6 +60,8 @@ class Curves:
     seconds: float
     setting: str = ""  # the instance and the losses; curves of one setting share a plot
     reconstructed: bool = False
+    tuned: bool = False  # numbers were given by hand
+    update_by: str = ""
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -79,6 +82,8 @@ class Curves:
             seconds=result.seconds,
             setting=setting,
             reconstructed=learner.reconstructed,
+            tuned=learner.tuned,
+            update_by=learner.update_by,
             notes=notes_on(result),
         )
 
@@ -122,7 +127,7 @@ def notes_on(result: RunResult) -> tuple[str, ...]:
     if result.learner.reconstructed:
         notes.append("reconstructed without the paper's full text at hand")
     if result.learner.resolved.get("step_lowered"):
-        notes.append("K is small for the named step size, which was lowered to meet the proof's condition η·max B ≤ 1")
+        notes.append("K is small for the theorem's step size, which was lowered to meet its condition")
     if result.evaluate_every > 1:
         notes.append(f"one policy in {result.evaluate_every} was evaluated, standing for those after it")
     return tuple(notes)
@@ -194,6 +199,15 @@ def share(one: Curves, reference: Curves | None) -> Band | None:
     base = np.where(base > 0, base, np.nan)
     mean, half = one.band()
     return Band(mean / base, None if half is None else half / base)
+
+
+def by_what_they_see(curves: Iterable[Curves]) -> list[Curves]:
+    """In every setting the reference first, then learners of one race together, those that see least first."""
+
+    def place(one: Curves) -> tuple[bool, int, str]:
+        return not one.is_reference, FEEDBACK_LEVELS.index(one.feedback), one.dynamics
+
+    return [one for group in settings_of(curves).values() for one in sorted(group, key=place)]
 
 
 def with_distinct_labels(curves: Sequence[Curves]) -> list[Curves]:

@@ -144,7 +144,7 @@ def _legend(curves: Sequence[Curves]) -> str:
 
 def _race(one: Curves) -> str:
     """What it sees and is told, short."""
-    return f"{one.feedback}, dynamics {one.dynamics}"
+    return f"{one.feedback}, dynamics {one.dynamics}{', tuned' if one.tuned else ''}"
 
 
 def _summary(curves: Sequence[Curves]) -> str:
@@ -153,20 +153,22 @@ def _summary(curves: Sequence[Curves]) -> str:
         "of uniform's": "share of the uniform policy's",
         "slope": "log–log slope",
         "episodes/s": "episodes per second",
+        "an episode": "time an episode",
     }
     if len({one.last_episode for one in curves}) > 1:
         names["regret"] = "final regret"
     headings = [names.get(name, name) for name in tables.HEADINGS]
     kinds = ["name", "", "", *["number"] * (len(headings) - 3)]
     head = "".join(f'<th class="{kind}" scope="col">{name}</th>' for name, kind in zip(headings, kinds, strict=True))
+    lines = [tables.begins_a_race(*pair, len(curves)) for pair in zip([None, *curves], curves, strict=False)]
     body = "".join(
-        "<tr>"
+        ('<tr class="race">' if line else "<tr>")
         + "".join(
             f'<td class="{kind}" data-heading="{name}">{escape(cell)}</td>'
             for cell, name, kind in zip(row.cells, headings, kinds, strict=True)
         )
         + "</tr>"
-        for row in tables.rows(curves)
+        for line, row in zip(lines, tables.rows(curves), strict=True)
     )
     return f'<table class="summary"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 

@@ -33,6 +33,8 @@ class LearnerRecord:
     version: int
     resolved: dict[str, Any]
     text: str
+    tuned: bool = False  # numbers were given by hand
+    update_by: str = ""
 
     @classmethod
     def of(cls, learner: Learner[Any], problem: Problem) -> LearnerRecord:
@@ -46,6 +48,8 @@ class LearnerRecord:
             version=learner.version,
             resolved=dict(learner.resolved(problem)),
             text=repr(learner.bound(problem)),
+            tuned=learner.tuned,
+            update_by=learner.update_by,
         )
 
     def __repr__(self) -> str:

@@ -195,19 +195,26 @@ class Simulation:
     ) -> None:
         saved = time.monotonic()
         size = block_episodes or 1
+        first = 0, 0.0  # episodes and seconds of the first block
         while self._done < self.episodes:
             mark = int(self.checkpoints[np.searchsorted(self.checkpoints, self._done, side="right")])
             began = time.perf_counter()
             block = self.reader.block(self._done, min(mark, self._done + size))
             self._play_block(block, pool)
             took = time.perf_counter() - began
-            self._seconds += took
+            n = block.row_n.size
+            if self._done == n:  # the very first: a learner may compile what it needs in it, which is no play
+                first = n, took
+            else:
+                self._seconds += took + min(first[1], first[0] * took / n)
+                first = 0, 0.0
             if block_episodes is None:
-                size = _next_size(block.row_n.size, took)
+                size = _next_size(n, took)
             tell(self._progress())
             if state_file is not None and time.monotonic() - saved > SAVE_SECONDS:
                 self.save(state_file)
                 saved = time.monotonic()
+        self._seconds += first[1]  # there was only one
 
     @property
     def episodes(self) -> int:
