@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import signal
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +28,10 @@ def compiled_code_folder() -> str:
             digest.update(source.encode())
     return str(ROOT / "build" / "numba" / digest.hexdigest()[:16])
 
+
+# A job in a shell's background begins with Ctrl-C ignored, and hands that on to what the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before NumPy and Numba are imported: xdist already runs one process a core.
 for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
