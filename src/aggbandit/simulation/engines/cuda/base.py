@@ -1,0 +1,143 @@
+"""What all engines on a GPU share: how they are made, how losses reach the device, and their sums."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from aggbandit._arrays import AnyArray, FloatArray, IntArray
+from aggbandit.errors import InvalidInputError
+from aggbandit.learners.base import Learner, Problem
+from aggbandit.mdp.tabular import TabularMDP
+from aggbandit.simulation.engines.base import Engine, LossBlock
+from aggbandit.simulation.engines.cuda.device import WARP, Device
+
+KEPT_FREE = 2**28  # bytes of a GPU's memory that are left to others
+
+
+class CudaEngine(Engine):
+    """Replicas that live on one GPU.  `dtype` is the number type of policies; sums are float64 always."""
+
+    plays: ClassVar[type[Learner[Any]]]
+
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        problem: Problem,
+        learner: Learner[Any],
+        seed: int,
+        first_replica: int,
+        replicas: int,
+        evaluate_every: int = 1,
+        *,
+        device: Device,
+        dtype: np.dtype[Any],
+    ) -> None:
+        super().__init__(mdp, problem, learner, seed, first_replica, replicas, evaluate_every)
+        if type(learner) is not self.plays:
+            raise InvalidInputError(f"{type(self).__name__} plays {self.plays.id!r}, but was given {learner!r}.")
+        self.device = device
+        self.dtype = dtype
+        self._has_mean = False
+        self._held: tuple[AnyArray, Any] | None = None  # the latest loss tables, and where they are on the device
+        self._means: Any = None
+        self._sums = device.zeros((replicas, 4), np.dtype(np.float64))  # cost and pseudo-cost, each (sum, rest)
+
+    def play(self, block: LossBlock) -> None:
+        self._has_mean = block.mean_hsa is not None
+        if block.mean_hsa is not None and self._means is None:
+            self._means = self._upload(block.mean_hsa)
+        if block.row_n.size:
+            tables = self._tables(block.tables_mhsa)
+            self._play(tables, block.row_n, block.first)
+            self.device.synchronize()
+        else:
+            self._compile()
+
+    @abstractmethod
+    def _compile(self) -> None:
+        """Compile what playing needs."""
+
+    @abstractmethod
+    def _play(self, tables: Any, row_n: IntArray, first: int) -> None:
+        """Play the episodes from `first` on; `tables` are on the device."""
+
+    def cost(self) -> FloatArray:
+        sums = self.device.download(self._sums)
+        total: FloatArray = sums[:, 0] + sums[:, 1]
+        return total
+
+    def pseudo_cost(self) -> FloatArray | None:
+        if not self._has_mean:
+            return None
+        sums = self.device.download(self._sums)
+        total: FloatArray = sums[:, 2] + sums[:, 3]
+        return total
+
+    def state(self) -> dict[str, Any]:
+        return {"sums": self.device.download(self._sums), "has_mean": self._has_mean}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.device.write(self._sums, np.array(state["sums"]))
+        self._has_mean = bool(state["has_mean"])
+
+    @property
+    def _constants(self) -> dict[str, int | str]:
+        """Sizes that every kernel is compiled for."""
+        H, S, A = self.problem.shape
+        return {
+            "H": H, "S": S, "A": A, "T": 1 if self.mdp.is_stationary else H,
+            "FLOAT64": int(self.dtype == np.float64), "MEANS": int(self._has_mean),
+        }  # fmt: skip
+
+    def _upload(self, array: AnyArray) -> Any:
+        return self.device.upload(np.ascontiguousarray(array, dtype=self.dtype))
+
+    def _tables(self, tables_mhsa: FloatArray) -> Any:
+        """The block's tables on the device; not sent again while they are the same."""
+        if self._held is None or not np.array_equal(self._held[0], tables_mhsa):
+            self._held = np.array(tables_mhsa), self._upload(tables_mhsa)
+        return self._held[1]
+
+
+def padded(array: AnyArray, dtype: np.dtype[Any], filling: float = 0.0) -> AnyArray:
+    """The last axis filled up to whole vectors of 16 bytes."""
+    width = up_to(array.shape[-1], 16 // dtype.itemsize)
+    out = np.full((*array.shape[:-1], width), filling, dtype)
+    out[..., : array.shape[-1]] = array
+    return out
+
+
+def up_to(n: int, multiple: int) -> int:
+    """n rounded up."""
+    return -(-n // multiple) * multiple
+
+
+def dense_dynamics(mdp: TabularMDP) -> tuple[FloatArray, FloatArray]:
+    """(transitions, cumulative sums) of the steps that have any, each (T or H - 1, S, A, S)."""
+    if mdp.is_sparse:  # raises where the dense form would be too large
+        rows = mdp.transition[:1] if mdp.is_stationary else mdp.transition
+        mdp = TabularMDP(rows[0], horizon=mdp.H) if mdp.is_stationary else TabularMDP(rows)
+    stop = None if mdp.is_stationary else max(1, mdp.H - 1)
+    return mdp.stored[:stop], mdp.cumulative[:stop]
+
+
+def spread_over(units: int, most: int, multiprocessors: int) -> int:
+    """How many of `units` a block takes, at most `most`: no multiprocessor stays idle while another has two."""
+    return max(1, min(most, -(-units // multiprocessors)))
+
+
+def require_memory(device: Device, wanted: int, replicas: int, name: str) -> None:
+    """Refuse a run that the GPU cannot hold."""
+    free = device.free_bytes() - KEPT_FREE
+    if wanted > free:
+        raise InvalidInputError(
+            f"{replicas} replicas of {name} need {wanted / 1e9:.3g} GB of this GPU's memory, of which "
+            f"{max(0, free) / 1e9:.3g} GB are free. Play at most {max(0, free) * replicas // wanted} at a time, or "
+            "split them over several GPUs with device='cuda:0,1'."
+        )
+
+
+__all__ = ["WARP", "CudaEngine", "dense_dynamics", "padded", "require_memory", "spread_over", "up_to"]

@@ -1,0 +1,217 @@
+"""A GPU as the engines see it: memory, kernels compiled for given sizes, and matrix products.
+
+CuPy is imported here and nowhere else, when a GPU is asked for.  The tests put another `Device` in its place, which
+compiles the same kernels for the CPU.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from aggbandit._arrays import AnyArray
+from aggbandit.errors import InvalidInputError, MissingExtraError
+
+WARP = 32
+DTYPES: dict[str, np.dtype[Any]] = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32)}
+
+
+class Kernel(ABC):
+    """A compiled kernel: called with the grid, the threads of a block, its arguments and its shared memory."""
+
+    @abstractmethod
+    def __call__(self, grid: int, block: int, arguments: Any, shared_bytes: int = 0) -> None:
+        """Ask for a launch; `arguments` are `Device.prepared`."""
+
+
+class Device(ABC):
+    """What an engine needs of a GPU; whoever shares one plays one after the other."""
+
+    multiprocessors: int
+    shared_bytes: int  # most that a block may ask for
+
+    @abstractmethod
+    def upload(self, array: AnyArray) -> Any:
+        """The array on the device."""
+
+    @abstractmethod
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """A new array on the device."""
+
+    @abstractmethod
+    def write(self, buffer: Any, array: AnyArray) -> None:
+        """Overwrite what is on the device."""
+
+    @abstractmethod
+    def download(self, buffer: Any) -> AnyArray:
+        """A copy of what is on the device, after all that was asked of it."""
+
+    @abstractmethod
+    def address(self, buffer: Any) -> int:
+        """Where a buffer lies on the device."""
+
+    @abstractmethod
+    def kernel(self, file: str, name: str, constants: Mapping[str, int | str]) -> Kernel:
+        """The kernel `name` of kernels/cuda/`file`.cu for these sizes."""
+
+    @abstractmethod
+    def product(self, a: Any, b: Any, out: Any) -> None:
+        """out = a @ b, all three whole arrays without gaps."""
+
+    @abstractmethod
+    def free_bytes(self) -> int:
+        """How much memory may still be asked for."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all that was asked is done."""
+
+    def prepared(self, arguments: bytes) -> Any:
+        """Packed arguments where kernels read them."""
+        return self.upload(np.frombuffer(arguments, np.uint8))
+
+    def packed(self, *values: Any) -> bytes:
+        """A kernel's `Arguments`: whole numbers, floating-point numbers and buffers, eight bytes each, in order."""
+        parts = []
+        for value in values:
+            if isinstance(value, (float, np.floating)):
+                parts.append(struct.pack("<d", value))
+            elif isinstance(value, (int, np.integer)):
+                parts.append(struct.pack("<Q", int(value) % 2**64))
+            else:
+                parts.append(struct.pack("<Q", 0 if value is None else self.address(value)))
+        return b"".join(parts)
+
+
+class CudaDevice(Device):
+    """A GPU through CuPy, with a stream of its own: engines on one GPU do not wait for one another."""
+
+    def __init__(self, index: int) -> None:
+        self._cupy = cupy()
+        self._index = index
+        with self._cupy.cuda.Device(index):
+            self._stream = self._cupy.cuda.Stream(non_blocking=True)
+        attributes = self._cupy.cuda.Device(index).attributes
+        self.multiprocessors = int(attributes["MultiProcessorCount"])
+        self.shared_bytes = int(attributes["MaxSharedMemoryPerBlockOptin"])
+
+    def upload(self, array: AnyArray) -> Any:
+        with self._cupy.cuda.Device(self._index), self._stream:
+            buffer = self._cupy.asarray(array)
+            self._stream.synchronize()  # the caller may change its array
+        return buffer
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        with self._cupy.cuda.Device(self._index), self._stream:
+            return self._cupy.zeros(shape, dtype)
+
+    def write(self, buffer: Any, array: AnyArray) -> None:
+        with self._cupy.cuda.Device(self._index), self._stream:
+            buffer.set(np.ascontiguousarray(array, dtype=buffer.dtype).reshape(buffer.shape))
+            self._stream.synchronize()
+
+    def download(self, buffer: Any) -> AnyArray:
+        with self._cupy.cuda.Device(self._index), self._stream:
+            array: AnyArray = self._cupy.asnumpy(buffer, stream=self._stream)
+            self._stream.synchronize()
+        return array
+
+    def address(self, buffer: Any) -> int:
+        return int(buffer.data.ptr)
+
+    def kernel(self, file: str, name: str, constants: Mapping[str, int | str]) -> Kernel:
+        return _CudaKernel(self, _compiled(self._index, file, name, tuple(constants.items())))
+
+    def product(self, a: Any, b: Any, out: Any) -> None:
+        with self._cupy.cuda.Device(self._index), self._stream:
+            self._cupy.matmul(a, b, out=out)
+
+    def free_bytes(self) -> int:
+        with self._cupy.cuda.Device(self._index):
+            free, _ = self._cupy.cuda.runtime.memGetInfo()
+            return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
+
+    def synchronize(self) -> None:
+        self._stream.synchronize()
+
+    def launch(self, function: Any, grid: int, block: int, arguments: Any, shared_bytes: int) -> None:
+        with self._cupy.cuda.Device(self._index), self._stream:
+            if shared_bytes > 48 * 1024:
+                function.max_dynamic_shared_size_bytes = shared_bytes
+            function((grid,), (block,), (arguments,), shared_mem=shared_bytes)
+
+
+class _CudaKernel(Kernel):
+    def __init__(self, device: CudaDevice, function: Any) -> None:
+        self._device = device
+        self.function = function
+
+    def __call__(self, grid: int, block: int, arguments: Any, shared_bytes: int = 0) -> None:
+        self._device.launch(self.function, grid, block, arguments, shared_bytes)
+
+
+@lru_cache(maxsize=256)
+def _compiled(index: int, file: str, name: str, constants: tuple[tuple[str, int | str], ...]) -> Any:
+    from aggbandit.kernels.cuda.sources import source
+
+    with cupy().cuda.Device(index):
+        # no contraction: what is fused is written as fused, as on the CPU
+        module = cupy().RawModule(code=source(file, dict(constants)), options=("--std=c++17", "--fmad=false"))
+        return module.get_function(name)
+
+
+def cupy() -> Any:
+    """The CuPy module, or an error that names the extra."""
+    try:
+        import cupy as module
+    except ImportError as error:
+        raise MissingExtraError(
+            "device='cuda' needs CuPy, which is not installed here. Install it with: pip install aggbandit[cuda]"
+        ) from error
+    return module
+
+
+def parse(device: Any) -> list[int] | None:
+    """The GPUs that a `device` argument names, one for each share of the replicas; None for the CPU."""
+    if device == "cpu":
+        return None
+    found = re.fullmatch(r"cuda(?::(\d+(?:,\d+)*))?", device) if isinstance(device, str) else None
+    if not found:
+        raise InvalidInputError(
+            f"device must be 'cpu', 'cuda' (the first GPU), 'cuda:1' (the second), or a list such as 'cuda:0,1' over "
+            f"which replicas are split, but is {device!r}."
+        )
+    return [int(index) for index in (found[1] or "0").split(",")]
+
+
+def require_dtype(dtype: Any, on_gpu: bool) -> np.dtype[Any]:
+    """The number type that is asked for, where it can be had."""
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise InvalidInputError(f"dtype must be 'float64' or 'float32', but is {dtype!r}.")
+    if dtype != "float64" and not on_gpu:
+        raise InvalidInputError(f"dtype={dtype!r} is for device='cuda'; on the CPU all is float64.")
+    return DTYPES[dtype]
+
+
+def open_devices(indices: list[int]) -> list[Device]:
+    """A `Device` for each; two shares on one GPU get a stream each."""
+    module = cupy()
+    try:
+        count = int(module.cuda.runtime.getDeviceCount())
+    except module.cuda.runtime.CUDARuntimeError as error:
+        raise InvalidInputError(
+            f"device='cuda' needs an NVIDIA GPU, and none was found ({error}). Leave the argument out to play on the "
+            "CPU."
+        ) from error
+    beyond = [index for index in indices if index >= count]
+    if beyond or count == 0:
+        raise InvalidInputError(
+            f"device names GPU {beyond[0] if beyond else 0}, but this machine has {count}, counted from 0."
+        )
+    return [CudaDevice(index) for index in indices]

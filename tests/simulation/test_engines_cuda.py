@@ -1,0 +1,198 @@
+"""The GPU's kernels, compiled for the CPU: in float64 they give the CPU engines' bits."""
+
+import numpy as np
+import pytest
+
+import aggbandit as ab
+from aggbandit.errors import InvalidInputError
+from aggbandit.learners import as_learner
+from aggbandit.learners.base import Problem
+from aggbandit.learners.po_known import PolicyOptimizationKnown
+from aggbandit.learners.po_unknown import PolicyOptimizationUnknown
+from aggbandit.simulation.engines import registry
+from aggbandit.simulation.engines.base import LossBlock
+from aggbandit.simulation.engines.cuda import po_known, po_unknown
+from aggbandit.simulation.engines.cuda.po_known import GroupsEngine, ProductsEngine, ThreadsEngine
+from aggbandit.simulation.engines.cuda.po_unknown import CudaPoUnknownEngine
+from cuda_on_host.device import HostDevice, needs_compiler
+
+pytestmark = needs_compiler
+DEVICE = HostDevice()
+F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
+
+
+def model(H, S, A, stationary=False, seed=5):
+    rng = np.random.default_rng(seed)
+    transition = rng.dirichlet(np.ones(S), size=(S, A) if stationary else (H, S, A))
+    transition[..., 0, 0, :] = np.eye(S)[S - 1]  # a certain move: rows with zeros
+    return ab.TabularMDP(transition, H if stationary else None, rng.dirichlet(np.ones(S)))
+
+
+def blocks(mdp, edges, mean, seed=6):
+    """Losses that stay for some episodes, cut at `edges`."""
+    rng = np.random.default_rng(seed)
+    rows = np.cumsum(rng.random(edges[-1]) < 0.3)
+    tables = rng.random((rows[-1] + 1, mdp.H, mdp.S, mdp.A))
+    mean = tables.mean(axis=0) if mean else None
+    for start, stop in zip([0, *edges], edges, strict=False):
+        kept = rows[start:stop]
+        yield LossBlock(start, tables[kept[0] : kept[-1] + 1].copy(), kept - kept[0], mean)
+
+
+def both(engine, mdp, learner, K, replicas, dtype=F64, first=0):
+    """The GPU's engine, and the CPU's for the same replicas."""
+    learner = as_learner(learner)
+    problem = Problem.of(mdp, K, learner.needs)
+    learner = learner.bound(problem)
+    cpu, width = registry.choose(mdp, problem, learner, 1)
+    assert width == 1
+    return (
+        engine(mdp, problem, learner, 7, first, replicas, device=DEVICE, dtype=dtype),
+        [cpu(mdp, problem, learner, 7, first + r, 1) for r in range(replicas)],
+    )
+
+
+def played(engine, mdp, learner, replicas, edges, *, dtype=F64, mean=True, first=0):
+    gpu, cpu = both(engine, mdp, learner, edges[-1], replicas, dtype, first)
+    for block in blocks(mdp, edges, mean):
+        gpu.play(block)
+        for one in cpu:
+            one.play(block)
+    return gpu, cpu
+
+
+def of_all(engines, what):
+    return np.concatenate([getattr(engine, what)() for engine in engines])
+
+
+QUICK = PolicyOptimizationKnown(step_size=10.0, exploration=1e-4)  # probabilities soon fall below TINY
+
+
+@pytest.mark.parametrize(
+    ("engine", "H", "S", "A", "stationary", "mean", "replicas"),
+    [
+        (ThreadsEngine, 4, 5, 3, False, True, 3),
+        (ThreadsEngine, 3, 3, 2, True, False, 2),
+        (GroupsEngine, 4, 5, 3, False, True, 7),  # six replicas to a warp, and two lanes idle
+        (GroupsEngine, 3, 35, 2, True, False, 2),  # more states than lanes
+        (GroupsEngine, 1, 1, 1, False, True, 2),
+    ],
+)
+@pytest.mark.parametrize("learner", ["po-known", QUICK])
+def test_algorithm_1_gives_the_cpus_bits(engine, H, S, A, stationary, mean, replicas, learner):
+    mdp = model(H, S, A, stationary)
+    gpu, cpu = played(engine, mdp, learner, replicas, [1, 40, 90], mean=mean, first=2)
+    assert np.array_equal(gpu.policies(), of_all(cpu, "policies"))
+    if learner is QUICK and S > 1 and S < 9:
+        assert gpu.policies().min() < 2.0**-900  # the logarithms were needed
+    # the CPU's sums take eight states at a time, so an episode's cost may differ in its last bits
+    np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=90 * H * 1e-15)
+    if mean:
+        np.testing.assert_allclose(gpu.pseudo_cost(), of_all(cpu, "pseudo_cost"), rtol=0, atol=90 * H * 1e-15)
+    else:
+        assert gpu.pseudo_cost() is None
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_algorithm_1_as_matrix_products_differs_by_rounding_alone(stationary):
+    mdp = model(4, 9, 3, stationary)
+    gpu, cpu = played(ProductsEngine, mdp, "po-known", 5, [1, 40, 90])
+    np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(gpu.pseudo_cost(), of_all(cpu, "pseudo_cost"), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("H", "S", "A", "stationary", "radius_scale", "K"),
+    [(4, 3, 2, False, 0.01, 300), (3, 5, 2, True, 1.0, 100), (2, 1, 2, False, 1.0, 20), (1, 3, 2, False, 1.0, 20)],
+)
+def test_algorithm_2_gives_the_cpus_bits(H, S, A, stationary, radius_scale, K):
+    mdp = model(H, S, A, stationary)
+    learner = PolicyOptimizationUnknown(radius_scale=radius_scale)
+    gpu, cpu = played(CudaPoUnknownEngine, mdp, learner, 2, [1, K // 3, K], mean=not stationary)
+    # its sums take eight entries at a time on the CPU: see `test_engine_po_unknown`
+    np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=K * H * 1e-14)
+
+
+ENGINES = [
+    (ThreadsEngine, "po-known"), (GroupsEngine, "po-known"), (ProductsEngine, "po-known"),
+    (CudaPoUnknownEngine, PolicyOptimizationUnknown(radius_scale=0.01)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "learner"), ENGINES)
+def test_a_state_continues_bit_for_bit(engine, learner):
+    mdp = model(4, 3, 2)
+    whole, _ = both(engine, mdp, learner, 120, 3)
+    first, _ = both(engine, mdp, learner, 120, 3)
+    second, _ = both(engine, mdp, learner, 120, 3)
+    *early, last = blocks(mdp, [30, 70, 120], True)
+    for block in [*early, last]:
+        whole.play(block)
+    for block in early:
+        first.play(block)
+    second.restore(first.state())
+    second.play(last)
+    for what in ("policies", "cost", "pseudo_cost"):
+        assert np.array_equal(getattr(whole, what)(), getattr(second, what)())
+
+
+@pytest.mark.parametrize(("engine", "learner"), ENGINES)
+def test_float32_stays_near(engine, learner):
+    mdp = model(4, 3, 2)
+    gpu, cpu = played(engine, mdp, learner, 2, [60], dtype=F32)
+    # a draw that falls within a float32 rounding of a threshold would part them; none of these does
+    np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-3)
+    np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=1e-4)
+
+
+@pytest.mark.parametrize("cls", [ThreadsEngine, GroupsEngine])
+def test_a_replica_is_the_same_in_whatever_company(cls):
+    mdp = model(4, 3, 2)
+    many, _ = played(cls, mdp, "po-known", 40, [50])
+    few, _ = played(cls, mdp, "po-known", 2, [50], first=33)
+    assert np.array_equal(many.policies()[33:35], few.policies())
+    assert np.array_equal(many.cost()[33:35], few.cost())
+
+
+class Large(HostDevice):
+    multiprocessors = 132
+
+
+def test_the_layout_goes_by_size_and_replicas():
+    def chosen(S, A, replicas):
+        mdp = model(3, S, A)
+        problem = Problem.of(mdp, 10, PolicyOptimizationKnown.needs)
+        return po_known.choose(mdp, problem, PolicyOptimizationKnown(), replicas, Large())
+
+    assert chosen(10, 4, 100_000) is ThreadsEngine
+    assert chosen(10, 4, 1_000) is GroupsEngine
+    assert chosen(60, 2, 100_000) is ProductsEngine
+
+
+class Small(HostDevice):
+    shared_bytes = 4_000
+
+    def free_bytes(self):
+        return 2**28 + 20_000
+
+
+def test_what_the_gpu_cannot_hold_is_refused():
+    mdp = model(4, 3, 2)
+    for cls, learner in ENGINES:
+        problem = Problem.of(mdp, 10, as_learner(learner).needs)
+        with pytest.raises(InvalidInputError, match=r"1000 replicas of .* Play at most \d+ at a time"):
+            cls(mdp, problem, as_learner(learner).bound(problem), 0, 0, 1000, device=Small(), dtype=F64)
+
+
+def test_columns_beyond_the_shared_memory_are_refused():
+    mdp = model(4, 9, 2)
+    learner = PolicyOptimizationUnknown()
+    problem = Problem.of(mdp, 10, learner.needs)
+    engine = po_unknown.CudaPoUnknownEngine(mdp, problem, learner, 0, 0, 1, device=Small(), dtype=F64)
+    with pytest.raises(InvalidInputError, match="bytes of a GPU's shared memory"):
+        engine.play(next(blocks(mdp, [1], False)))
+    large = model(2, 65, 1)
+    with pytest.raises(InvalidInputError, match="takes up to 64 states"):
+        CudaPoUnknownEngine(large, Problem.of(large, 10, learner.needs), learner, 0, 0, 1, device=DEVICE, dtype=F64)
