@@ -2,6 +2,7 @@
 #
 #   make run      the first look: a table, report.html and regret.pdf (ARGS=... is passed on to `aggbandit run`)
 #   make test     all tests                                          (ARGS=... is passed on to pytest)
+#   make test-gpu the tests that need an NVIDIA GPU
 #   make check    format, lint, types, layers, links and examples in the docs, the map from paper to code
 #   make bench    episodes per second of the frozen workloads
 #   make mutants  break the code on purpose, line by line; some test must notice each
@@ -13,7 +14,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: run test check bench mutants format clean install-run install-test install-check
+.PHONY: run test test-gpu check bench mutants format clean install-run install-test install-check install-gpu
 .NOTPARALLEL:  # all targets share one .venv
 .DEFAULT_GOAL := run
 
@@ -21,6 +22,8 @@ install-run:
 	@$(PYTHON) tools/venv.py
 install-test:
 	@$(PYTHON) tools/venv.py test
+install-gpu:
+	@$(PYTHON) tools/venv.py test cuda
 install-check:
 	@$(PYTHON) tools/venv.py test check
 
@@ -30,6 +33,10 @@ run: install-run
 # One test process a core, but no more than eight: each compiles what it needs.
 test: install-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+# One process: the tests share the GPU.
+test-gpu: install-gpu
+	AGGBANDIT_GPU=1 $(BIN)/python -m pytest -n 0 tests/gpu $(ARGS)
 
 check: install-check
 	$(BIN)/ruff format --check .

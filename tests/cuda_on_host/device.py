@@ -25,6 +25,7 @@ needs_compiler = pytest.mark.skipif(
 
 
 class HostDevice(Device):
+    name = "a GPU played on the CPU"
     multiprocessors = 2
     shared_bytes = 227 * 1024
 

@@ -3,66 +3,19 @@
 import numpy as np
 import pytest
 
-import aggbandit as ab
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners import as_learner
 from aggbandit.learners.base import Problem
 from aggbandit.learners.po_known import PolicyOptimizationKnown
 from aggbandit.learners.po_unknown import PolicyOptimizationUnknown
-from aggbandit.simulation.engines import registry
-from aggbandit.simulation.engines.base import LossBlock
 from aggbandit.simulation.engines.cuda import po_known, po_unknown
 from aggbandit.simulation.engines.cuda.po_known import GroupsEngine, ProductsEngine, ThreadsEngine
 from aggbandit.simulation.engines.cuda.po_unknown import CudaPoUnknownEngine
 from cuda_on_host.device import HostDevice, needs_compiler
+from cuda_on_host.plays import F32, F64, blocks, both, model, of_all, played
 
 pytestmark = needs_compiler
 DEVICE = HostDevice()
-F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
-
-
-def model(H, S, A, stationary=False, seed=5):
-    rng = np.random.default_rng(seed)
-    transition = rng.dirichlet(np.ones(S), size=(S, A) if stationary else (H, S, A))
-    transition[..., 0, 0, :] = np.eye(S)[S - 1]  # a certain move: rows with zeros
-    return ab.TabularMDP(transition, H if stationary else None, rng.dirichlet(np.ones(S)))
-
-
-def blocks(mdp, edges, mean, seed=6):
-    """Losses that stay for some episodes, cut at `edges`."""
-    rng = np.random.default_rng(seed)
-    rows = np.cumsum(rng.random(edges[-1]) < 0.3)
-    tables = rng.random((rows[-1] + 1, mdp.H, mdp.S, mdp.A))
-    mean = tables.mean(axis=0) if mean else None
-    for start, stop in zip([0, *edges], edges, strict=False):
-        kept = rows[start:stop]
-        yield LossBlock(start, tables[kept[0] : kept[-1] + 1].copy(), kept - kept[0], mean)
-
-
-def both(engine, mdp, learner, K, replicas, dtype=F64, first=0):
-    """The GPU's engine, and the CPU's for the same replicas."""
-    learner = as_learner(learner)
-    problem = Problem.of(mdp, K, learner.needs)
-    learner = learner.bound(problem)
-    cpu, width = registry.choose(mdp, problem, learner, 1)
-    assert width == 1
-    return (
-        engine(mdp, problem, learner, 7, first, replicas, device=DEVICE, dtype=dtype),
-        [cpu(mdp, problem, learner, 7, first + r, 1) for r in range(replicas)],
-    )
-
-
-def played(engine, mdp, learner, replicas, edges, *, dtype=F64, mean=True, first=0):
-    gpu, cpu = both(engine, mdp, learner, edges[-1], replicas, dtype, first)
-    for block in blocks(mdp, edges, mean):
-        gpu.play(block)
-        for one in cpu:
-            one.play(block)
-    return gpu, cpu
-
-
-def of_all(engines, what):
-    return np.concatenate([getattr(engine, what)() for engine in engines])
 
 
 QUICK = PolicyOptimizationKnown(step_size=10.0, exploration=1e-4)  # probabilities soon fall below TINY
@@ -81,7 +34,7 @@ QUICK = PolicyOptimizationKnown(step_size=10.0, exploration=1e-4)  # probabiliti
 @pytest.mark.parametrize("learner", ["po-known", QUICK])
 def test_algorithm_1_gives_the_cpus_bits(engine, H, S, A, stationary, mean, replicas, learner):
     mdp = model(H, S, A, stationary)
-    gpu, cpu = played(engine, mdp, learner, replicas, [1, 40, 90], mean=mean, first=2)
+    gpu, cpu = played(DEVICE, engine, mdp, learner, replicas, [1, 40, 90], mean=mean, first=2)
     assert np.array_equal(gpu.policies(), of_all(cpu, "policies"))
     if learner is QUICK and S > 1 and S < 9:
         assert gpu.policies().min() < 2.0**-900  # the logarithms were needed
@@ -96,7 +49,7 @@ def test_algorithm_1_gives_the_cpus_bits(engine, H, S, A, stationary, mean, repl
 @pytest.mark.parametrize("stationary", [False, True])
 def test_algorithm_1_as_matrix_products_differs_by_rounding_alone(stationary):
     mdp = model(4, 9, 3, stationary)
-    gpu, cpu = played(ProductsEngine, mdp, "po-known", 5, [1, 40, 90])
+    gpu, cpu = played(DEVICE, ProductsEngine, mdp, "po-known", 5, [1, 40, 90])
     np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-13)
     np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=1e-12)
     np.testing.assert_allclose(gpu.pseudo_cost(), of_all(cpu, "pseudo_cost"), rtol=0, atol=1e-12)
@@ -109,7 +62,7 @@ def test_algorithm_1_as_matrix_products_differs_by_rounding_alone(stationary):
 def test_algorithm_2_gives_the_cpus_bits(H, S, A, stationary, radius_scale, K):
     mdp = model(H, S, A, stationary)
     learner = PolicyOptimizationUnknown(radius_scale=radius_scale)
-    gpu, cpu = played(CudaPoUnknownEngine, mdp, learner, 2, [1, K // 3, K], mean=not stationary)
+    gpu, cpu = played(DEVICE, CudaPoUnknownEngine, mdp, learner, 2, [1, K // 3, K], mean=not stationary)
     # its sums take eight entries at a time on the CPU: see `test_engine_po_unknown`
     np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-12)
     np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=K * H * 1e-14)
@@ -124,9 +77,9 @@ ENGINES = [
 @pytest.mark.parametrize(("engine", "learner"), ENGINES)
 def test_a_state_continues_bit_for_bit(engine, learner):
     mdp = model(4, 3, 2)
-    whole, _ = both(engine, mdp, learner, 120, 3)
-    first, _ = both(engine, mdp, learner, 120, 3)
-    second, _ = both(engine, mdp, learner, 120, 3)
+    whole, _ = both(DEVICE, engine, mdp, learner, 120, 3)
+    first, _ = both(DEVICE, engine, mdp, learner, 120, 3)
+    second, _ = both(DEVICE, engine, mdp, learner, 120, 3)
     *early, last = blocks(mdp, [30, 70, 120], True)
     for block in [*early, last]:
         whole.play(block)
@@ -141,7 +94,7 @@ def test_a_state_continues_bit_for_bit(engine, learner):
 @pytest.mark.parametrize(("engine", "learner"), ENGINES)
 def test_float32_stays_near(engine, learner):
     mdp = model(4, 3, 2)
-    gpu, cpu = played(engine, mdp, learner, 2, [60], dtype=F32)
+    gpu, cpu = played(DEVICE, engine, mdp, learner, 2, [60], dtype=F32)
     # a draw that falls within a float32 rounding of a threshold would part them; none of these does
     np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-3)
     np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=1e-4)
@@ -150,8 +103,8 @@ def test_float32_stays_near(engine, learner):
 @pytest.mark.parametrize("cls", [ThreadsEngine, GroupsEngine])
 def test_a_replica_is_the_same_in_whatever_company(cls):
     mdp = model(4, 3, 2)
-    many, _ = played(cls, mdp, "po-known", 40, [50])
-    few, _ = played(cls, mdp, "po-known", 2, [50], first=33)
+    many, _ = played(DEVICE, cls, mdp, "po-known", 40, [50])
+    few, _ = played(DEVICE, cls, mdp, "po-known", 2, [50], first=33)
     assert np.array_equal(many.policies()[33:35], few.policies())
     assert np.array_equal(many.cost()[33:35], few.cost())
 

@@ -61,6 +61,11 @@ def add_parser(commands: Any) -> None:
                          help="of everything random (default: %(default)s)")  # fmt: skip
     command.add_argument("--threads", type=_count, default=None, metavar="N",
                          help="over which replicas are spread (default: all cores)")  # fmt: skip
+    command.add_argument("--device", default="cpu", metavar="WHERE",
+                         help="cpu, cuda (the first GPU), cuda:1, or cuda:0,1 to split replicas over two; with a SPEC "
+                              "cpu or cuda (default: %(default)s)")  # fmt: skip
+    command.add_argument("--dtype", default="float64", choices=("float64", "float32"),
+                         help="what policies are held in on a GPU (default: %(default)s)")  # fmt: skip
     sweep.add_arguments(command)
     command.set_defaults(execute=execute)
 
@@ -79,6 +84,8 @@ def execute(arguments: argparse.Namespace) -> int:
         episodes=arguments.episodes,
         replicas=arguments.replicas,
         seed=arguments.seed,
+        device=arguments.device,
+        dtype=arguments.dtype,
     ).with_reference()
     out: Path = arguments.out or Path("results/first-look")
     curves: list[Curves] = []

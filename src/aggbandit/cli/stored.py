@@ -58,6 +58,7 @@ def _measure(one: StoredCell) -> tuple[int, str]:
     """Replicas and how they were evaluated: cells that differ in it are not seeds of one another."""
     return one.cell.replicas, canonical_text(
         {key: one.cell.parameters[key] for key in ("evaluate_every", "checkpoints")}
+        | {"device": one.cell.device, "dtype": one.cell.dtype}
     )
 
 
@@ -67,6 +68,8 @@ def _in_words(measure: tuple[int, str]) -> str:
     words = f" · {numbers.counted(replicas, 'replica')}, "
     if found["evaluate_every"] > 1:
         words += f"every {found['evaluate_every']}th policy evaluated, "
+    if found["device"] != "cpu":
+        words += f"{found['dtype']} on a GPU, "
     marks = found["checkpoints"]
     return words + numbers.counted(len(marks) if isinstance(marks, list) else marks, "checkpoint")
 

@@ -56,18 +56,29 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Play the spec."""
-    from aggbandit.experiments.spec import Spec
+    from aggbandit.experiments.spec import WHERE, Spec
     from aggbandit.experiments.store import Store
     from aggbandit.experiments.sweep import Shard, planned, play
+    from aggbandit.simulation.engines.places import Places
 
     _only_one(arguments)
     spec = Spec.load(arguments.spec)
+    if arguments.device != "cpu" or arguments.dtype != "float64":
+        if arguments.device not in WHERE["device"]:
+            raise InvalidInputError(
+                f"--device must be cpu or cuda with a SPEC, but is {arguments.device!r}; which GPU a process sees is "
+                "set outside, with CUDA_VISIBLE_DEVICES."
+            )
+        spec = spec.on(arguments.device, arguments.dtype)
     shard = Shard.parse(arguments.shard) if arguments.shard else Shard()
     out: Path = arguments.out or Path("results/sweeps") / spec.name
     if arguments.dry_run:
         store = Store.open(out) if (out / "aggbandit-store.json").exists() else None
         at_once = arguments.workers or arguments.threads
         return _dry_run(spec, planned(spec, store, shard=shard, retry=arguments.retry), out, at_once)
+    if arguments.dask is None:  # before anything is written
+        for device, dtype in {(cell.device, cell.dtype) for cell in spec.cells}:
+            Places.parse(device, dtype)
     store = Store.create(out)
     said = store.keep_spec(spec, add=arguments.add)
     watch = Watch(spec)

@@ -1,7 +1,8 @@
 """A cell: one configuration, one seed, all its replicas.  A pure function whose arguments are its canonical form.
 
 The canonical form is JSON with sorted keys: instance, adversary and learner with every argument (defaults written
-out) and the learner's version, then episodes, replicas, seed and checkpoints.  A cell's id is its SHA-256.  So the
+out) and the learner's version, then episodes, replicas, seed and checkpoints; and, where it is played on a GPU, the
+device and the number type, since bits differ there.  A cell's id is its SHA-256.  So the
 same id means the same numbers, and an algorithm that changes its numbers raises its version and gets new ids.
 """
 
@@ -12,7 +13,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,22 @@ class Cell:
         return int(self.parameters["seed"])
 
     @property
+    def device(self) -> str:
+        """`cpu` or `cuda`."""
+        return str(self.parameters.get("device", "cpu"))
+
+    @property
+    def dtype(self) -> str:
+        """The number type of policies."""
+        return str(self.parameters.get("dtype", "float64"))
+
+    def on(self, device: str, dtype: str) -> Cell:
+        """The same cell played on that device."""
+        form = {key: value for key, value in self.parameters.items() if key not in ("device", "dtype")}
+        where = {"device": device, "dtype": dtype} if device != "cpu" else {}
+        return replace(self, text=canonical_text({**form, **where}))
+
+    @property
     def name(self) -> str:
         """All of it in one line."""
         return f"{self.learner} on {self.instance}, {self.adversary} losses, K = {self.episodes}, seed {self.seed}"
@@ -94,6 +111,7 @@ class Cell:
     def simulation(self, learner: Learner[Any] | None = None, replicas: int | None = None) -> Simulation:
         """The run, ready to be played; or a run like it, of another learner or with fewer replicas."""
         from aggbandit.learners.base import Problem
+        from aggbandit.simulation.engines.places import Places
         from aggbandit.simulation.losses import LossReader
         from aggbandit.simulation.run import Simulation, checkpoint_episodes
 
@@ -112,6 +130,7 @@ class Cell:
             checkpoints=checkpoint_episodes(self.parameters["checkpoints"], K),
             evaluate_every=self.parameters["evaluate_every"],
             delays=np.full(K, delay, dtype=np.int64) if delay else None,
+            places=Places.parse(self.device, self.dtype),
         )
 
 

@@ -47,12 +47,16 @@ class Plan:
     episodes: int
     replicas: int
     seed: int
+    device: str = "cpu"
+    dtype: str = "float64"
 
     def made(self) -> tuple[TabularMDP, LossSequence, list[Learner[Any]]]:
         """All of it, configured; raises before anything is played where something does not fit."""
         from aggbandit import adversaries, learners
         from aggbandit.learners.base import Problem
         from aggbandit.mdp import instances
+        from aggbandit.simulation.engines.places import Places
+        from aggbandit.simulation.engines.registry import require_on_gpu
 
         require_integer("episodes", self.episodes, low=1)
         require_integer("replicas", self.replicas, low=1)
@@ -60,6 +64,9 @@ class Plan:
         mdp = instances.make(self.instance.name, **self._seeded(self.instance, instances.get))
         losses = adversaries.make(self.adversary.name, mdp, **self._seeded(self.adversary, adversaries.get))
         chosen = [learners.make(one.name, **one.arguments) for one in self.learners]
+        if Places.parse(self.device, self.dtype).gpus:
+            for learner in chosen:
+                require_on_gpu(learner)
         for learner in chosen:
             learner.check(Problem.of(mdp, self.episodes, learner.needs))
         return mdp, losses, chosen
@@ -140,6 +147,8 @@ def play(
             seed=plan.seed,
             checkpoints=plan.checkpoints(),
             threads=threads,
+            device=plan.device,
+            dtype=plan.dtype,
             progress=progress or False,
             state_file=state,
         )

@@ -41,7 +41,7 @@ def expected(cells: Sequence[Cell]) -> tuple[dict[str, Expected], float]:
             mdp, _, learner = cell.made()
             found = forecast_of(
                 cell.simulation, learner, mdp, episodes=cell.episodes, replicas=cell.replicas, threads=1,
-                keep_policy=False, trial_seconds=trial,
+                keep_policy=False, trial_seconds=trial, whole=cell.device != "cpu",
             )  # fmt: skip
             one = Expected(found.seconds + CELL_SECONDS, found.held_bytes + _model_bytes(mdp))
             process = max(process, found.peak_bytes - found.held_bytes)

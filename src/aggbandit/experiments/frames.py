@@ -22,6 +22,7 @@ def arguments_of(stored: StoredCell) -> dict[str, Any]:
     parameters = stored.cell.parameters
     flat = {f"{kind}.{key}": value for kind in KINDS for key, value in parameters[kind]["arguments"].items()}
     rest = {key: parameters[key] for key in ("replicas", "evaluate_every", "delays")}
+    rest |= {"device": parameters.get("device", "cpu"), "dtype": parameters.get("dtype", "float64")}
     return {**flat, "learner.version": parameters["learner"]["version"], **rest}
 
 

@@ -90,9 +90,13 @@ def forecast_of(
     threads: int,
     keep_policy: bool,
     trial_seconds: float,
+    whole: bool = False,
 ) -> Forecast:
-    """Play a little of the run that `simulation` makes for a learner and a number of replicas, and extrapolate."""
-    width = _width(mdp, chosen, episodes, replicas)
+    """Play a little of the run that `simulation` makes for a learner and a number of replicas, and extrapolate.
+
+    whole: all replicas are tried at once, where they are not played in groups (on a GPU).
+    """
+    width = replicas if whole else _width(mdp, chosen, episodes, replicas)
     groups = ceil(replicas / width)
     tried = min(replicas, width * min(threads, groups))
     trial = _Trial(simulation(chosen, tried), threads, trial_seconds)

@@ -15,6 +15,7 @@
     name = "step sizes"
     learner = { id = "po-known", step_size = ["appendix", "main"] }
 
+With device = "cuda" (and dtype = "float32") cells are played on a GPU.
 An argument that is a list itself is written as a list of lists; "none" is Python's None.  The cell's seed is also
 that of the instance and the losses, unless they are given one.
 """
@@ -25,7 +26,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import resources
@@ -41,7 +42,8 @@ from aggbandit.experiments.named import Named
 
 DEFAULTS = {"replicas": 1, "seed": 0, "evaluate_every": 1, "delays": 0}
 AXES = ("episodes", *DEFAULTS)
-KEYS = (*KINDS, *AXES, "checkpoints")  # of a group
+WHERE = {"device": ("cpu", "cuda"), "dtype": ("float64", "float32")}  # the first is the default
+KEYS = (*KINDS, *AXES, "checkpoints", *WHERE)  # of a group
 TOP = ("name", "description", *KEYS, "group")
 LEAST = {"episodes": 1, "replicas": 1, "seed": 0, "evaluate_every": 1, "delays": 0}
 MOST = {"episodes": 2**32 - 1, "replicas": 2**32 - 1, "seed": 2**64 - 1}
@@ -76,6 +78,19 @@ class Spec:
             for cell in group.cells:
                 found.setdefault(cell.id, cell)  # its names are those of the first group that has it
         return tuple(found.values())
+
+    def on(self, device: str, dtype: str) -> Spec:
+        """The same cells played on that device, whatever the file says; raises where they cannot be."""
+        seen = set()
+        for cell in self.cells:
+            kind = canonical_text(cell.parameters["learner"]), cell.parameters["delays"]
+            if kind not in seen:
+                _require_playable(cell.made()[2], device, dtype, cell.parameters["delays"])
+                seen.add(kind)
+        groups = tuple(
+            replace(group, cells=tuple(cell.on(device, dtype) for cell in group.cells)) for group in self.groups
+        )
+        return replace(self, groups=groups)
 
     @classmethod
     def load(cls, source: str | Path) -> Spec:
@@ -175,6 +190,12 @@ class _Reader:
             axes[axis] = self._integers(axis, value, path)
         value, path = entry("checkpoints")
         checkpoints = self._checkpoints(CHECKPOINTS if value is None else value, path, max(axes["episodes"]))
+        where = {}
+        for key, known in WHERE.items():
+            value, path = entry(key)
+            where[key] = known[0] if value is None else value
+            if where[key] not in known:
+                raise self._wrong(path, value, f"must be {' or '.join(map(repr, known))}.")
         count = 1
         for size in (*map(len, choices.values()), *map(len, axes.values())):
             count *= size
@@ -186,7 +207,7 @@ class _Reader:
         for seed, episodes, replicas, every, delays in orders:
             for instance, adversary in product(choices["instance"], choices["adversary"]):
                 for learner in choices["learner"]:
-                    self._try(instance, adversary, learner, seed, episodes, delays, entry("delays")[1])
+                    self._try(instance, adversary, learner, seed, episodes, delays, entry("delays")[1], where)
                     form = {
                         "format": FORMAT,
                         "instance": self._full("instance", instance, seed),
@@ -195,7 +216,7 @@ class _Reader:
                         "episodes": episodes, "replicas": replicas, "seed": seed, "evaluate_every": every,
                         "delays": delays, "checkpoints": checkpoints,
                     }  # fmt: skip
-                    cell = Cell(canonical_text(form), instance.label, adversary.label, learner.label)
+                    cell = Cell(canonical_text(form), instance.label, adversary.label, learner.label).on(**where)
                     cells.setdefault(cell.id, cell)
         return Group(name, tuple(cells.values()))
 
@@ -327,7 +348,7 @@ class _Reader:
 
     def _try(
         self, instance: _Choice, adversary: _Choice, learner: _Choice, seed: int, episodes: int, delays: int,
-        delays_at: _positions.Path,
+        delays_at: _positions.Path, where: Mapping[str, str],
     ) -> None:  # fmt: skip
         """Make it all once, whatever the seed, so that a mistake is told before anything is played."""
         from aggbandit import adversaries, learners
@@ -370,6 +391,10 @@ class _Reader:
             raise self._wrong(
                 delays_at, delays, f"{learner.label} does not take late feedback; delays must be 0 for it."
             )
+        try:
+            _require_playable(player, where["device"], where["dtype"], delays)
+        except AggbanditError as error:
+            raise self._wrong_choice(learner, str(error)) from None
         self._tried.add(key)
 
     def _wrong_choice(self, choice: _Choice, message: str) -> InvalidInputError:
@@ -388,6 +413,16 @@ class _Reader:
         return InvalidInputError(
             f"{where}: {what}{shown}: {message.strip()}" if what else f"{where}: {message.strip()}"
         )
+
+
+def _require_playable(learner: Any, device: str, dtype: str, delays: int) -> None:
+    """Whether a learner can be played there, on a machine that has what it takes."""
+    from aggbandit.simulation.engines.places import require_dtype
+    from aggbandit.simulation.engines.registry import require_on_gpu
+
+    require_dtype(dtype, device != "cpu")
+    if device != "cpu":
+        require_on_gpu(learner, bool(delays))
 
 
 def dotted(path: _positions.Path) -> str:

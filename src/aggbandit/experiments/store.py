@@ -81,6 +81,11 @@ class StoredCell:
         """1: every policy was evaluated."""
         return int(self.metadata["evaluate_every"])
 
+    @property
+    def dtype(self) -> str:
+        """The number type that policies were held in."""
+        return str(self.metadata.get("dtype", "float64"))
+
     @cached_property
     def learner(self) -> LearnerRecord:
         """Who played."""
@@ -491,7 +496,8 @@ def encoded(cell: Cell, result: RunResult, *, started: str, resumed: bool = Fals
         "format": FORMAT, "cell": cell.id, "parameters": cell.parameters,
         "labels": {"instance": cell.instance, "adversary": cell.adversary, "learner": cell.learner},
         "learner": asdict(result.learner), "evaluate_every": result.evaluate_every, "replicas": R, "checkpoints": C,
-        "seconds": result.seconds, "started": started, "finished": now(), "resumed": resumed,
+        "seconds": result.seconds, "device": result.device, "dtype": result.dtype, "started": started,
+        "finished": now(), "resumed": resumed,
         "versions": versions(), "machine": machine(),
     }  # fmt: skip
     pseudo = result.pseudo_regret

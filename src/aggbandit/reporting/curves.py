@@ -130,6 +130,8 @@ def notes_on(result: RunResult) -> tuple[str, ...]:
         notes.append("K is small for the theorem's step size, which was lowered to meet its condition")
     if result.evaluate_every > 1:
         notes.append(f"one policy in {result.evaluate_every} was evaluated, standing for those after it")
+    if result.dtype != "float64":
+        notes.append(f"policies held in {result.dtype}")
     return tuple(notes)
 
 

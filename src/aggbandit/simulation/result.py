@@ -71,6 +71,8 @@ class RunResult:
     learner: LearnerRecord
     seed: int
     evaluate_every: int  # 1: every policy was evaluated exactly; n: each n-th, standing for the n - 1 after it
+    device: str = "cpu"  # or "cuda" and the names of the GPUs
+    dtype: str = "float64"  # of the policies; sums are float64 always
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -25,8 +25,9 @@ from aggbandit.learners.parts.linear_mdp import require_expressive
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.planning import best_policy
 from aggbandit.simulation.engines.base import Engine, LossBlock
+from aggbandit.simulation.engines.places import CPU, Places
 from aggbandit.simulation.engines.plain import PlainEngine
-from aggbandit.simulation.engines.registry import choose
+from aggbandit.simulation.engines.registry import choose, choose_on_gpu, require_on_gpu
 from aggbandit.simulation.losses import LossReader, LossSum
 from aggbandit.simulation.result import LearnerRecord, RunResult, read_only
 from aggbandit.simulation.session import MAX_SEED
@@ -73,6 +74,8 @@ def run(
     keep_policy: bool = True,
     progress: bool | Callable[[Progress], None] = False,
     state_file: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    dtype: str = "float64",
 ) -> RunResult:
     """Play `episodes` episodes of `learner` (an id or a configured learner), `replicas` times independently.
 
@@ -88,6 +91,9 @@ def run(
                     learners that take late feedback.
     progress        True: a line on standard error; or a function called with a `Progress` between blocks.
     state_file      the run's state is saved there every minute and on Ctrl-C, and taken up from there if it exists.
+    device          "cuda" plays on a GPU (extra `cuda`), "cuda:1" on the second, "cuda:0,1" splits the replicas over
+                    two.  In float64 every replica follows the CPU's, policies equal to 1e-9 over thousands of episodes.
+    dtype           "float32" holds policies in single precision, on a GPU only; costs are summed in float64 always.
 
     >>> import aggbandit as ab
     >>> mdp = ab.instances.make("random", states=3, actions=2, horizon=3, seed=0)
@@ -110,10 +116,11 @@ def run(
     problem = Problem.of(mdp, K, chosen.needs)
     bound = chosen.bound(problem)
     waits = _delays(delays, K, bound)
+    places = Places.parse(device, dtype)
     reader = LossReader(losses, mdp, K)
     simulation = Simulation(
         mdp, reader, bound, problem, replicas=R, seed=seed, checkpoints=marks, evaluate_every=evaluate_every,
-        delays=waits,
+        delays=waits, places=places,
     )  # fmt: skip
     with single_threaded_blas():
         simulation.play(threads=workers, report=report, state_file=state_file)
@@ -136,18 +143,25 @@ class Simulation:
         evaluate_every: int = 1,
         delays: IntArray | None = None,
         fused: bool = True,
+        places: Places = CPU,
     ) -> None:
         self.mdp, self.reader, self.learner, self.problem = mdp, reader, learner, problem
         if learner.linear_features is not None:
             require_expressive(learner.linear_features, mdp, reader.mean_hsa)
         self.replicas, self.seed, self.checkpoints = replicas, seed, checkpoints
+        self.places = places
+        if places.gpus:
+            require_on_gpu(learner, delays is not None)
         engine, width = choose(mdp, problem, learner, replicas, fused and delays is None)
         self.evaluate_every = 1 if engine.exact_every else evaluate_every
-        extra = {"delays": delays} if issubclass(engine, PlainEngine) else {}
-        self.engines: list[Engine] = [
-            engine(mdp, problem, learner, seed, first, min(width, replicas - first), self.evaluate_every, **extra)
-            for first in range(0, replicas, width)
-        ]
+        self.engines: list[Engine] = self._engines_on_gpus()
+        if not self.engines:
+            self.places = CPU
+            extra = {"delays": delays} if issubclass(engine, PlainEngine) else {}
+            self.engines = [
+                engine(mdp, problem, learner, seed, first, min(width, replicas - first), self.evaluate_every, **extra)
+                for first in range(0, replicas, width)
+            ]
         self._delays = delays
         self._sum = LossSum(reader.shape)
         self._done = 0
@@ -157,6 +171,22 @@ class Simulation:
         self._pseudo_cost = np.zeros((replicas, C))
         self._comparator = np.zeros(C)
         self._hindsight = np.zeros((mdp.H, mdp.S), np.int64)
+
+    def _engines_on_gpus(self) -> list[Engine]:
+        """One for each GPU, the replicas split evenly; none where the CPU plays."""
+        gpus = self.places.gpus[: self.replicas]
+        found: list[Engine] = []
+        for i, gpu in enumerate(gpus):
+            first, stop = self.replicas * i // len(gpus), self.replicas * (i + 1) // len(gpus)
+            cls = choose_on_gpu(self.mdp, self.problem, self.learner, stop - first, gpu)
+            if cls is not None:
+                found.append(
+                    cls(
+                        self.mdp, self.problem, self.learner, self.seed, first, stop - first, self.evaluate_every,
+                        device=gpu, dtype=self.places.dtype,
+                    )
+                )  # fmt: skip
+        return found
 
     def play(
         self,
@@ -171,7 +201,8 @@ class Simulation:
             self.load(state_file)
         tell = report or (lambda progress: None)
         tell(self._progress(compiling=True))
-        self.engines[0].play(self.reader.empty())
+        for engine in self.engines if self.places.gpus else self.engines[:1]:
+            engine.play(self.reader.empty())
         self._sum.add(self.reader.empty())
         best_policy(self.mdp, self._sum.total())
         try:
@@ -183,6 +214,8 @@ class Simulation:
             raise
 
     def _pool(self, threads: int) -> ThreadPoolExecutor | contextlib.nullcontext[None]:
+        if self.places.gpus:
+            threads = len(self.engines)  # a thread each, to wait for it
         several = threads > 1 and len(self.engines) > 1
         return ThreadPoolExecutor(threads) if several else contextlib.nullcontext()
 
@@ -269,6 +302,8 @@ class Simulation:
             learner=LearnerRecord.of(self.learner, self.problem),
             seed=self.seed,
             evaluate_every=self.evaluate_every,
+            device=self.places.name,
+            dtype=self.places.dtype.name,
         )
 
     def fingerprint(self) -> str:
@@ -283,7 +318,8 @@ class Simulation:
             repr((self.learner.version, self.replicas, self.seed, self.evaluate_every)).encode(),
             self.checkpoints.tobytes(),
             b"" if self._delays is None else self._delays.tobytes(),
-            type(self.engines[0]).__qualname__.encode(),
+            repr([(type(engine).__qualname__, engine.replicas) for engine in self.engines]).encode(),
+            self.places.dtype.name.encode(),
         ):
             digest.update(hashlib.sha256(part).digest())
         return digest.hexdigest()

@@ -6,7 +6,6 @@ compiles the same kernels for the CPU.
 
 from __future__ import annotations
 
-import re
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -19,7 +18,6 @@ from aggbandit._arrays import AnyArray
 from aggbandit.errors import InvalidInputError, MissingExtraError
 
 WARP = 32
-DTYPES: dict[str, np.dtype[Any]] = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32)}
 
 
 class Kernel(ABC):
@@ -33,6 +31,7 @@ class Kernel(ABC):
 class Device(ABC):
     """What an engine needs of a GPU; whoever shares one plays one after the other."""
 
+    name: str  # as its maker calls it
     multiprocessors: int
     shared_bytes: int  # most that a block may ask for
 
@@ -97,6 +96,7 @@ class CudaDevice(Device):
         self._index = index
         with self._cupy.cuda.Device(index):
             self._stream = self._cupy.cuda.Stream(non_blocking=True)
+        self.name = self._cupy.cuda.runtime.getDeviceProperties(index)["name"].decode()
         attributes = self._cupy.cuda.Device(index).attributes
         self.multiprocessors = int(attributes["MultiProcessorCount"])
         self.shared_bytes = int(attributes["MaxSharedMemoryPerBlockOptin"])
@@ -175,28 +175,6 @@ def cupy() -> Any:
             "device='cuda' needs CuPy, which is not installed here. Install it with: pip install aggbandit[cuda]"
         ) from error
     return module
-
-
-def parse(device: Any) -> list[int] | None:
-    """The GPUs that a `device` argument names, one for each share of the replicas; None for the CPU."""
-    if device == "cpu":
-        return None
-    found = re.fullmatch(r"cuda(?::(\d+(?:,\d+)*))?", device) if isinstance(device, str) else None
-    if not found:
-        raise InvalidInputError(
-            f"device must be 'cpu', 'cuda' (the first GPU), 'cuda:1' (the second), or a list such as 'cuda:0,1' over "
-            f"which replicas are split, but is {device!r}."
-        )
-    return [int(index) for index in (found[1] or "0").split(",")]
-
-
-def require_dtype(dtype: Any, on_gpu: bool) -> np.dtype[Any]:
-    """The number type that is asked for, where it can be had."""
-    if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise InvalidInputError(f"dtype must be 'float64' or 'float32', but is {dtype!r}.")
-    if dtype != "float64" and not on_gpu:
-        raise InvalidInputError(f"dtype={dtype!r} is for device='cuda'; on the CPU all is float64.")
-    return DTYPES[dtype]
 
 
 def open_devices(indices: list[int]) -> list[Device]:

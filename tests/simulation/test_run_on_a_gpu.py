@@ -1,0 +1,197 @@
+"""`device=` from end to end: runs, states, sweeps and the command line, on a GPU that is played on the CPU."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import aggbandit as ab
+from aggbandit.cli.main import main
+from aggbandit.errors import InvalidInputError, MissingExtraError
+from aggbandit.experiments.spec import Spec
+from aggbandit.experiments.store import Store
+from aggbandit.reporting.curves import notes_on
+from aggbandit.simulation.engines.cuda import device as devices
+from cuda_on_host.device import HostDevice, needs_compiler
+
+K, R = 150, 6
+SIZE = {"states": 3, "actions": 2, "horizon": 3, "seed": 0}
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """GPUs that are played here; what has been asked for."""
+    asked = []
+
+    def open_devices(indices):
+        asked.append(indices)
+        return [HostDevice() for _ in indices]
+
+    monkeypatch.setattr(devices, "open_devices", open_devices)
+    return asked
+
+
+def world(adversary="bernoulli"):
+    mdp = ab.instances.make("random", **SIZE)
+    return mdp, ab.adversaries.make(adversary, mdp, seed=1)
+
+
+def run(learner, adversary="bernoulli", **arguments):
+    return ab.run(*world(adversary), learner, episodes=K, replicas=R, seed=3, **arguments)
+
+
+def same(one, other):
+    for name in ("regret", "pseudo_regret", "cost", "comparator", "policy", "hindsight_policy"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+@needs_compiler
+@pytest.mark.parametrize("learner", ["po-known", "po-unknown", "uniform"])
+def test_a_run_on_a_gpu_is_the_cpus(opened, learner):
+    here, there = run(learner), run(learner, device="cuda")
+    assert opened == [[0]]
+    assert (here.device, here.dtype) == ("cpu", "float64")
+    # a policy that stays is summed up at once, wherever the run is played
+    assert there.device == ("cpu" if learner == "uniform" else "cuda (a GPU played on the CPU)")
+    assert there.dtype == "float64"
+    np.testing.assert_allclose(there.regret, here.regret, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(there.pseudo_regret, here.pseudo_regret, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(there.policy, here.policy, rtol=0, atol=1e-12)
+    assert notes_on(there) == notes_on(here)
+
+
+@needs_compiler
+def test_replicas_are_split_over_gpus_with_the_same_bits(opened):
+    whole, halves = run("po-known", device="cuda"), run("po-known", device="cuda:1,0")
+    assert opened == [[0], [1, 0]]
+    same(whole, halves)
+    assert halves.device == "cuda (a GPU played on the CPU, a GPU played on the CPU)"
+    few = ab.run(*world(), "po-known", episodes=K, replicas=1, seed=3, device="cuda:0,1")  # fewer replicas than GPUs
+    assert np.array_equal(few.regret, whole.regret[:1])
+
+
+@needs_compiler
+@pytest.mark.parametrize("learner", ["po-known", "po-unknown"])
+def test_a_stopped_run_continues_bit_for_bit(opened, learner, tmp_path):
+    state = tmp_path / "state"
+
+    def stop(progress):
+        if progress.done > 20:
+            raise KeyboardInterrupt("by hand")
+
+    with pytest.raises(KeyboardInterrupt, match="by hand"):
+        run(learner, device="cuda", state_file=state, progress=stop)
+    with pytest.raises(InvalidInputError, match="the state of another run"):
+        run(learner, state_file=state)  # the CPU's bits may differ
+    with pytest.raises(InvalidInputError, match="the state of another run"):
+        run(learner, state_file=state, device="cuda", dtype="float32")
+    same(run(learner, device="cuda", state_file=state), run(learner, device="cuda"))
+
+
+@needs_compiler
+def test_float32_is_told_wherever_the_result_goes(opened, tmp_path):
+    result = run("po-known", device="cuda", dtype="float32")
+    assert "policies held in float32" in notes_on(result)
+    result.save(tmp_path / "result")
+    loaded = ab.RunResult.load(tmp_path / "result")
+    assert (loaded.device, loaded.dtype) == (result.device, "float32")
+
+
+def test_what_cannot_be_played_on_a_gpu_is_refused(opened, monkeypatch):
+    for device in ("gpu", "cuda:", "cuda:a", 0, None):
+        with pytest.raises(InvalidInputError, match="device must be 'cpu', 'cuda'"):
+            run("po-known", device=device)
+    with pytest.raises(InvalidInputError, match="dtype must be 'float64' or 'float32'"):
+        run("po-known", device="cuda", dtype="float16")
+    with pytest.raises(InvalidInputError, match="on the CPU all is float64"):
+        run("po-known", dtype="float32")
+    with pytest.raises(InvalidInputError, match="exp2 has no kernel for a GPU: device='cuda' plays .*po-known, po-un"):
+        run("exp2", device="cuda")
+    with pytest.raises(InvalidInputError, match="late feedback is played on the CPU only"):
+        run("po-practical", device="cuda", delays=3)
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(MissingExtraError, match=r"pip install aggbandit\[cuda\]"):
+        run("po-known", device="cuda")
+
+
+class FakeCupy:
+    """CuPy on a machine with one GPU, or with no driver."""
+
+    class Error(RuntimeError):
+        pass
+
+    def __init__(self, count):
+        def count_devices():
+            if count is None:
+                raise self.Error("cudaErrorNoDevice: no CUDA-capable device is detected")
+            return count
+
+        self.runtime = self
+        self.cuda = self
+        self.CUDARuntimeError = self.Error
+        self.getDeviceCount = count_devices
+
+
+def test_a_gpu_that_is_not_there_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(None))
+    with pytest.raises(InvalidInputError, match=r"needs an NVIDIA GPU, and none was found \(cudaErrorNoDevice"):
+        run("po-known", device="cuda")
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(1))
+    with pytest.raises(InvalidInputError, match="device names GPU 1, but this machine has 1, counted from 0"):
+        run("po-known", device="cuda:0,1")
+
+
+SPEC = """
+name = "small"
+episodes = 60
+replicas = 2
+instance = "random:states=3,actions=2,horizon=3"
+adversary = "bernoulli"
+learner = ["uniform", "po-known"]
+"""
+
+
+def test_a_cell_on_a_gpu_is_another_cell():
+    here = Spec.parse(SPEC)
+    there = Spec.parse('device = "cuda"\n' + SPEC)
+    single = here.on("cuda", "float32")
+    ids = [{cell.id for cell in spec.cells} for spec in (here, there, single)]
+    assert len(set.union(*ids)) == 6
+    assert {cell.id for cell in here.on("cuda", "float64").cells} == ids[1]
+    assert {cell.id for cell in single.on("cpu", "float64").cells} == ids[0]
+    with pytest.raises(InvalidInputError, match=r"spec, line 1: device = 'gpu': must be 'cpu' or 'cuda'"):
+        Spec.parse('device = "gpu"\n' + SPEC)
+    with pytest.raises(InvalidInputError, match="on the CPU all is float64"):
+        Spec.parse('dtype = "float32"\n' + SPEC)
+    with pytest.raises(InvalidInputError, match=r"line 6: learner.*exp2 has no kernel for a GPU"):
+        Spec.parse(SPEC.replace('"po-known"', '"exp2"').lstrip() + '\ndevice = "cuda"\n')
+    with pytest.raises(InvalidInputError, match="exp2 has no kernel for a GPU"):
+        Spec.parse(SPEC.replace("po-known", "exp2")).on("cuda", "float64")
+
+
+@needs_compiler
+def test_the_command_line_plays_on_a_gpu(opened, tmp_path, capsys):
+    spec = tmp_path / "small.toml"
+    spec.write_text(SPEC)
+    out = tmp_path / "out"
+    arguments = ["run", str(spec), "--out", str(out), "--no-report", "--device", "cuda"]
+    assert main([*arguments, "--dtype", "float32"]) == 0
+    assert main(arguments) == 0
+    store = Store.open(out)
+    found = [store.read(cell) for cell in store.asked()]
+    assert [one.metadata["device"] for one in found] == ["cpu", "cuda (a GPU played on the CPU)"]  # uniform needs none
+    assert {one.dtype for one in found} == {"float64"}
+    assert len(store) == 4
+    frame = store.frame(arguments="varying")
+    assert set(frame["dtype"]) == {"float32", "float64"}
+    assert main([*arguments[:-1], "cuda:1"]) == 2
+    assert "--device must be cpu or cuda with a SPEC" in capsys.readouterr().err
+    asked = len(opened)
+    assert main(["run", str(spec), "--out", str(tmp_path / "other"), "--no-report"]) == 0
+    assert len(opened) == asked  # nobody looks for a GPU unasked
+    first = ["run", "--learner", "po-known", "--episodes", "60", "--replicas", "2", "--device", "cuda"]
+    assert main([*first, "--out", str(tmp_path / "first"), "--dtype", "float32"]) == 0
+    assert "policies held in float32" in capsys.readouterr().out
+    assert main([*first, "--learner", "exp2", "--out", str(tmp_path / "first")]) == 2
+    assert "exp2 has no kernel for a GPU" in capsys.readouterr().err
