@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ def add_parser(commands: Any) -> None:
     command.add_argument("names", nargs="*", metavar="WORKLOAD", help="only these (default: the quick ones)")
     command.add_argument("--all", action="store_true", help="the long workloads too")
     command.add_argument("--repeats", type=int, default=3, metavar="N", help="best of so many (default: 3)")
+    command.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what is measured (default: cpu)")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the figures and the machine as JSON")
     command.set_defaults(execute=execute)
 
@@ -41,6 +43,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from aggbandit.experiments.bench.workloads import WORKLOADS
 
     require_integer("--repeats", arguments.repeats, low=1)
+    if arguments.device == "cuda":
+        return _on_gpu(arguments)
     for name in arguments.names:
         require_known("workload", name, (workload.name for workload in WORKLOADS))
     chosen = arguments.names or [workload.name for workload in WORKLOADS if workload.quick or arguments.all]
@@ -62,12 +66,53 @@ def execute(arguments: argparse.Namespace) -> int:
             _shown(one.peak_mib, "{:.0f}"),
         )
     output.print_table(table)
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        record = {"machine": about, "workloads": [asdict(one) for one in found]}
-        _files.write_atomically(arguments.out, (json.dumps(record, indent=2, allow_nan=True) + "\n").encode())
-        print(arguments.out)
+    _keep(arguments.out, about, found)
     return 0
+
+
+def _on_gpu(arguments: argparse.Namespace) -> int:
+    """The same on a GPU."""
+    from aggbandit._checks import require_known
+    from aggbandit.experiments.bench import gpu
+    from aggbandit.experiments.bench.measure import machine
+    from aggbandit.simulation.engines.places import Places
+
+    for name in arguments.names:
+        require_known("workload", name, (workload.name for workload in gpu.WORKLOADS))
+    Places.parse("cuda", "float64")  # raises where there is none
+    about = {**machine(), **gpu.card()}
+    print(
+        f"{about['gpu']}, matrix product {about['product_float64_tflops']} TFLOP/s in float64 and "
+        f"{about['product_float32_tflops']} in float32, memory {about['copy_tb_per_second']} TB/s"
+    )
+    found = []
+    for one in gpu.measured(arguments.names or [workload.name for workload in gpu.WORKLOADS], arguments.repeats):
+        found.append(one)
+        print(f"{one.name}: {one.episodes_per_second / 1e6:,.1f} M episodes/s", file=sys.stderr, flush=True)
+    table = output.table("workload", "replicas", "K", "M episodes/s", "TFLOP/s", "of a product's")
+    for one in found:
+        output.add_row(
+            table,
+            one.name,
+            numbers.grouped(one.replicas),
+            numbers.grouped(one.episodes),
+            f"{one.episodes_per_second / 1e6:,.1f}",
+            _shown(one.tflops, "{:.1f}"),
+            _shown(None if one.share_of_product is None else 100 * one.share_of_product, "{:.0f} %"),
+        )
+    output.print_table(table)
+    _keep(arguments.out, about, found)
+    return 0
+
+
+def _keep(path: Path | None, about: dict[str, Any], found: Sequence[Any]) -> None:
+    """The figures and the machine as JSON, where wanted."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"machine": about, "workloads": [asdict(one) for one in found]}
+    _files.write_atomically(path, (json.dumps(record, indent=2, allow_nan=True) + "\n").encode())
+    print(path)
 
 
 def _shown(value: float | None, form: str) -> str:
