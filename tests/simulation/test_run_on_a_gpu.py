@@ -195,3 +195,21 @@ def test_the_command_line_plays_on_a_gpu(opened, tmp_path, capsys):
     assert "policies held in float32" in capsys.readouterr().out
     assert main([*first, "--learner", "exp2", "--out", str(tmp_path / "first")]) == 2
     assert "exp2 has no kernel for a GPU" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_the_long_claim_plays_every_k_at_once(opened, monkeypatch):
+    from aggbandit.experiments.claims import theorem_1_long as claim
+
+    monkeypatch.setattr(claim, "REPLICAS", 3)
+    Ks = [20, 40, 60, 80, 100]
+    finals = claim.finals_of(Ks, 3, "cuda", lambda text: None)
+    here = claim.finals_of(Ks, 3, "cpu", lambda text: None)
+    for one, other in zip(finals, here, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
+
+    def stop(text):
+        raise KeyboardInterrupt("by hand")
+
+    with pytest.raises(KeyboardInterrupt, match="by hand"):
+        claim.finals_of([10, 10**9], 1, "cpu", stop)  # the second would take hours

@@ -31,6 +31,8 @@ def add_parser(commands: Any) -> None:
     effort = command.add_mutually_exclusive_group()
     effort.add_argument("--quick", action="store_true", help="under five minutes on two cores (the default)")
     effort.add_argument("--full", action="store_true", help="larger K and more replicas: about an hour or two")
+    command.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: the claims whose K only a "
+                         "GPU reaches (default: cpu)")  # fmt: skip
     command.add_argument("--list", action="store_true", help="name the claims and stop")
     command.add_argument("--out", type=Path, default=Path("results/claims"), metavar="DIR",
                          help="where claims.html goes (default: results/claims)")  # fmt: skip
@@ -41,8 +43,9 @@ def execute(arguments: argparse.Namespace) -> int:
     """Test, print, write."""
     from aggbandit.experiments import claims
 
-    chosen = [claims.get(name) for name in arguments.names or claims.names()]
+    chosen = [claims.get(name) for name in arguments.names or claims.names(arguments.device)]
     if arguments.list:
+        chosen = [claims.get(name) for name in claims.MODULES]
         table = output.table("id", "claim")
         for claim in chosen:
             output.add_row(table, claim.id, claim.title)

@@ -177,6 +177,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_threads(const Arguments
 #define OWN ((S + GROUP - 1) / GROUP)  // states of a lane: j, j + GROUP, ...
 #define MEMBERS (32 / GROUP)           // replicas of a warp
 #define ACTIONS PADDED(A)
+#ifndef STEPS_AT_ONCE
+#define STEPS_AT_ONCE 1
+#endif
+constexpr int steps_at_once = STEPS_AT_ONCE;
 
 // Shared memory: the dynamics thrice (forwards, turned, cumulative); then for each warp its policies, occupancies,
 // weights, values, draws, and trajectories.
@@ -279,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_groups(const Arguments*
             mu[i] = j + i * GROUP < S ? my.initial[j + i * GROUP] : (real)0;
             cost[i] = mean_cost[i] = 0;
         }
-#pragma unroll 1
+#pragma unroll steps_at_once
         for (int h = 0; h < H; ++h) {
 #pragma unroll
             for (int i = 0; i < OWN; ++i) {
@@ -344,7 +348,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_groups(const Arguments*
         // one episode, told to all lanes of the group; a ballot counts how many cumulative entries the draw exceeds
         int s = first_above(draws[2 * H + 1], my.initial_cumulative);
         real total = 0;
-#pragma unroll 1
+#pragma unroll steps_at_once
         for (int h = 0; h < H; ++h) {
             const int owner = group_lane + s % GROUP;
             const real* row = POLICY(h, s / GROUP, owner);
@@ -373,7 +377,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_groups(const Arguments*
         __syncwarp();
 
         // the bonus, backwards, and every row of the next policy
-#pragma unroll 1
+#pragma unroll steps_at_once
         for (int h = H - 1; h >= 0; --h) {
             real future[OWN][A];
 #pragma unroll

@@ -33,6 +33,7 @@ MOST_STATES_OF_A_GROUP = 48
 MOST_STATES_OF_A_THREAD = 24  # more do not fit into its registers
 MOST_ACTIONS_OF_A_THREAD = 16
 MOST_WARPS = 16  # of a block of groups
+MOST_STEPS_AT_ONCE = 4  # loops over so few steps are unrolled
 FEWEST_WARPS = 4  # with fewer in shared memory policies stay in the device's memory
 TINY = {8: 2.0**-900, 4: 2.0**-100}  # as in common.cuh: below it a probability's logarithm counts
 
@@ -216,7 +217,7 @@ class GroupsEngine(FusedEngine):
         at_once = spread_over(warps, min(MOST_WARPS, room // of_warp), self.device.multiprocessors)
         constants = self._constants | {
             "GROUP": group, "BLOCK": at_once * WARP, "SHARED_DYNAMICS": int(shared_dynamics),
-            "SHARED_POLICY": int(shared_policy),
+            "SHARED_POLICY": int(shared_policy), "STEPS_AT_ONCE": H if H <= MOST_STEPS_AT_ONCE else 1,
         }  # fmt: skip
         kernel = self.device.kernel(self.file, "play_groups", constants)
         shared = at_once * of_warp + (dynamics if shared_dynamics else 0)
