@@ -23,10 +23,18 @@
 struct Dim {
     unsigned x, y, z;
 };
+struct double2 {
+    double x, y;
+};
+struct Copy {
+    double* to;
+    const double* from;
+};
 struct Fiber {
     ucontext_t context;
     std::vector<char> stack;
     enum { READY, AT_WARP, AT_BLOCK, DONE } state;
+    std::vector<Copy> copies;  // begun and not waited for
 };
 
 static thread_local struct Machine {
@@ -35,7 +43,7 @@ static thread_local struct Machine {
     unsigned current, block_size, turn;
     Dim grid, block;
     std::vector<unsigned char> shared;
-    std::vector<double> exchanged;
+    std::vector<double> exchanged, fragments;
     void (*kernel)(const void*);
     const void* arguments;
 } machine;
@@ -88,6 +96,33 @@ static inline unsigned __ballot_sync(unsigned, bool mine) {
     __syncwarp();
     return votes;
 }
+// A warp's matrix product, a lane's numbers as PTX spreads those of `mma.sync.m16n8k4` and its multiples in k.
+static inline void host_multiply_add(double* sum, const double* left, const double* right, int fours) {
+    unsigned warp = machine.current / 32 * 32, g = machine.current % 32 / 4, q = machine.current % 4;
+    double* all = machine.fragments.data();
+    for (int i = 0; i < fours; ++i) {
+        double* mine = all + (machine.current * 4 + i) * 3;
+        mine[0] = left[2 * i], mine[1] = left[2 * i + 1], mine[2] = right[i];
+    }
+    __syncwarp();
+    for (int k = 0; k < 4 * fours; ++k) {
+        auto of = [&](unsigned row_or_column, int which) {
+            return all[((warp + row_or_column * 4 + k % 4) * 4 + k / 4) * 3 + which];
+        };
+        for (int i = 0; i < 4; ++i) sum[i] = std::fma(of(g, i / 2), of(2 * q + i % 2, 2), sum[i]);
+    }
+    __syncwarp();
+}
+// A copy that has not arrived before somebody waits for it.
+static inline void host_start_copy(double* to, const double* from) {
+    if ((size_t)to % 16 || (size_t)from % 16) std::fprintf(stderr, "a copy is not aligned\n"), std::abort();
+    machine.fibers[machine.current].copies.push_back({to, from});
+}
+static inline void host_copies_arrive() {
+    for (auto& copy : machine.fibers[machine.current].copies) std::memcpy(copy.to, copy.from, 16);
+    machine.fibers[machine.current].copies.clear();
+}
+static inline int min(int x, int y) { return x < y ? x : y; }
 static inline bool __any_sync(unsigned mask, bool mine) { return __ballot_sync(mask, mine) != 0; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
@@ -129,6 +164,7 @@ static void host_run(void (*kernel)(const void*), const void* arguments, unsigne
     Machine& m = machine;
     m.kernel = kernel, m.arguments = arguments, m.grid = {grid, 1, 1}, m.block_size = block, m.turn = 0;
     m.exchanged.assign(block, 0.0);
+    m.fragments.assign(12 * block, 0.0);
     m.fibers.resize(block);
     for (auto& fiber : m.fibers) fiber.stack.resize(1 << 17);
     for (unsigned b = 0; b < grid; ++b) {

@@ -8,7 +8,7 @@ from aggbandit.learners import as_learner
 from aggbandit.learners.base import Problem
 from aggbandit.learners.po_known import PolicyOptimizationKnown
 from aggbandit.learners.po_unknown import PolicyOptimizationUnknown
-from aggbandit.simulation.engines.cuda import po_known, po_unknown
+from aggbandit.simulation.engines.cuda import po_known, po_unknown, tiles
 from aggbandit.simulation.engines.cuda.po_known import GroupsEngine, ProductsEngine, ThreadsEngine
 from aggbandit.simulation.engines.cuda.po_unknown import CudaPoUnknownEngine
 from cuda_on_host.device import HostDevice, needs_compiler
@@ -46,10 +46,24 @@ def test_algorithm_1_gives_the_cpus_bits(engine, H, S, A, stationary, mean, repl
         assert gpu.pseudo_cost() is None
 
 
-@pytest.mark.parametrize("stationary", [False, True])
-def test_algorithm_1_as_matrix_products_differs_by_rounding_alone(stationary):
-    mdp = model(4, 9, 3, stationary)
-    gpu, cpu = played(DEVICE, ProductsEngine, mdp, "po-known", 5, [1, 40, 90])
+@pytest.mark.parametrize(
+    ("H", "S", "A", "stationary", "replicas", "cut"),
+    [
+        (4, 9, 3, False, 5, {}),  # an odd number of actions in twos; two blocks share the columns
+        (3, 9, 4, True, 70, {"K_AT_ONCE": 1}),  # three warps a block, and two blocks
+        (1, 9, 2, False, 5, {}),
+        (3, 21, 11, False, 2, {"K_AT_ONCE": 2}),  # actions in two rounds, and their odd number filled up
+        (3, 21, 2, False, 2, {"MOST_HELD": 0, "MOST_STREAMED": 2}),  # values from memory, in three parts
+    ],
+)
+@pytest.mark.parametrize("learner", ["po-known", QUICK])
+def test_algorithm_1_as_matrix_products_differs_by_rounding_alone(
+    H, S, A, stationary, replicas, cut, learner, monkeypatch
+):
+    for name, value in cut.items():
+        monkeypatch.setattr(tiles, name, value)
+    mdp = model(H, S, A, stationary)
+    gpu, cpu = played(DEVICE, ProductsEngine, mdp, learner, replicas, [1, 20, 45] if replicas < 9 else [12])
     np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-13)
     np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=1e-12)
     np.testing.assert_allclose(gpu.pseudo_cost(), of_all(cpu, "pseudo_cost"), rtol=0, atol=1e-12)
@@ -100,7 +114,7 @@ def test_float32_stays_near(engine, learner):
     np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=1e-4)
 
 
-@pytest.mark.parametrize("cls", [ThreadsEngine, GroupsEngine])
+@pytest.mark.parametrize("cls", [ThreadsEngine, GroupsEngine, ProductsEngine])
 def test_a_replica_is_the_same_in_whatever_company(cls):
     mdp = model(4, 3, 2)
     many, _ = played(DEVICE, cls, mdp, "po-known", 40, [50])

@@ -23,16 +23,18 @@ __device__ __noinline__ void softmax_row(
     }
 }
 
-// One (h, s): the new policy in place of the old, whose actions lie `between` apart; returns the value of B under the old.
-// [eq:LM25-b] [eq:LM25-B] [eq:LM25-update]
-__device__ __forceinline__ real improve_row(
-    real* policy, long long between, real* log_policy, long long log_between, const real (&future)[A], real mu,
-    real step_size, real exploration, real bonus, int visited, real factor, real estimate
+struct Renewed {
+    real mean;   // of the future, under the old row
+    real value;  // of B under the old row
+    bool done;   // else `p` holds nothing and the row goes through its logarithms
+};
+
+// One (h, s): the new row in place of the old.  [eq:LM25-b] [eq:LM25-B] [eq:LM25-update]
+__device__ __forceinline__ Renewed renew_row(
+    real (&p)[A], const real (&future)[A], real mu, real step_size, real exploration, real bonus, int visited,
+    real factor
 ) {
-    real p[A];
     real ratios = 0, mean = 0;
-#pragma unroll
-    for (int a = 0; a < A; ++a) p[a] = policy[a * between];
 #pragma unroll
     for (int a = 0; a < A; ++a) {
         ratios += divided(p[a], fused(mu, p[a], exploration));
@@ -49,14 +51,32 @@ __device__ __forceinline__ real improve_row(
         greatest = greater_of(x < 0 ? -x : x, greatest);
         least = lesser_of(y, least);
     }
-    if (greatest <= SMALL && least >= SAFE) {
+    const bool done = greatest <= SMALL && least >= SAFE;
+    if (done) {
         real scale = divided((real)1, total);
 #pragma unroll
-        for (int a = 0; a < A; ++a) policy[a * between] = p[a] * scale;
-    } else {
-        softmax_row(policy, between, log_policy, log_between, future, mean, step_size, visited, estimate);
+        for (int a = 0; a < A; ++a) p[a] *= scale;
     }
-    return ratios * bonus + mean;
+    Renewed renewed = {mean, ratios * bonus + mean, done};
+    return renewed;
+}
+
+// The same where actions lie `between` apart in memory; returns the value of B under the old row.
+__device__ __forceinline__ real improve_row(
+    real* policy, long long between, real* log_policy, long long log_between, const real (&future)[A], real mu,
+    real step_size, real exploration, real bonus, int visited, real factor, real estimate
+) {
+    real p[A];
+#pragma unroll
+    for (int a = 0; a < A; ++a) p[a] = policy[a * between];
+    const Renewed renewed = renew_row(p, future, mu, step_size, exploration, bonus, visited, factor);
+    if (renewed.done) {
+#pragma unroll
+        for (int a = 0; a < A; ++a) policy[a * between] = p[a];
+    } else {
+        softmax_row(policy, between, log_policy, log_between, future, renewed.mean, step_size, visited, estimate);
+    }
+    return renewed.value;
 }
 
 // exp(-η Û) of the visited action, and η Û.  [eq:LM25-U-hat]

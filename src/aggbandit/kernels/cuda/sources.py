@@ -5,7 +5,7 @@ from importlib.resources import files
 
 PARTS = {  # what each file is put together from, in order
     "po_known": ("common.cuh", "po_known_rows.cuh", "po_known.cu"),
-    "po_known_lanes": ("common.cuh", "po_known_rows.cuh", "po_known_lanes.cu"),
+    "po_known_lanes": ("common.cuh", "po_known_rows.cuh", "products.cuh", "po_known_lanes.cu"),
     "po_unknown": ("common.cuh", "po_unknown.cu"),
 }
 

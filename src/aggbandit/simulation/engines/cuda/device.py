@@ -1,4 +1,4 @@
-"""A GPU as the engines see it: memory, kernels compiled for given sizes, and matrix products.
+"""A GPU as the engines see it: memory, and kernels compiled for given sizes.
 
 CuPy is imported here and nowhere else, when a GPU is asked for.  The tests put another `Device` in its place, which
 compiles the same kernels for the CPU.
@@ -58,10 +58,6 @@ class Device(ABC):
     @abstractmethod
     def kernel(self, file: str, name: str, constants: Mapping[str, int | str]) -> Kernel:
         """The kernel `name` of kernels/cuda/`file`.cu for these sizes."""
-
-    @abstractmethod
-    def product(self, a: Any, b: Any, out: Any) -> None:
-        """out = a @ b, all three whole arrays without gaps."""
 
     @abstractmethod
     def free_bytes(self) -> int:
@@ -127,10 +123,6 @@ class CudaDevice(Device):
 
     def kernel(self, file: str, name: str, constants: Mapping[str, int | str]) -> Kernel:
         return _CudaKernel(self, _compiled(self._index, file, name, tuple(constants.items())))
-
-    def product(self, a: Any, b: Any, out: Any) -> None:
-        with self._cupy.cuda.Device(self._index), self._stream:
-            self._cupy.matmul(a, b, out=out)
 
     def free_bytes(self) -> int:
         with self._cupy.cuda.Device(self._index):

@@ -1,12 +1,14 @@
-"""Algorithm 1 on a GPU: a thread, a few lanes of a warp, or a column of a matrix product for each replica.
+"""Algorithm 1 on a GPU: a thread, a few lanes of a warp, or a row of matrix products for each replica.
 
 Which one depends on the sizes and on how many replicas there are.  In float64 the first two follow the CPU's bits, so
-that a replica's numbers do not depend on the choice; matrix products sum in an order of their own.
+that a replica's numbers do not depend on the choice; matrix products sum in an order of their own, which is the same
+for however many replicas.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +17,7 @@ from aggbandit._arrays import FloatArray, IntArray
 from aggbandit.learners.base import Learner, Problem
 from aggbandit.learners.po_known import PolicyOptimizationKnown
 from aggbandit.mdp.tabular import TabularMDP
+from aggbandit.simulation.engines.cuda import tiles
 from aggbandit.simulation.engines.cuda.base import (
     WARP,
     CudaEngine,
@@ -225,22 +228,26 @@ class GroupsEngine(FusedEngine):
 
 
 class ProductsEngine(CudaPoKnownEngine):
-    """A replica to a column of matrix products: for many states."""
+    """A replica to a row of matrix products: for many states."""
 
     file: ClassVar[str] = "po_known_lanes"
 
+    @cached_property
+    def _tiles(self) -> tiles.Tiles:
+        _, S, A = self.problem.shape
+        return tiles.choose(S, A, self.replicas, self.device.multiprocessors)
+
     def _stride(self) -> int:
-        return up_to(self.replicas, WARP)
+        return up_to(self.replicas, tiles.ROWS * self._tiles.warps)
 
     def _policy_shape(self) -> tuple[int, ...]:
         return (*self.problem.shape, self._stride())
 
     def _make_world(self, transitions: FloatArray, cumulative: FloatArray) -> None:
-        H, S, A = self.problem.shape
+        H, S, _ = self.problem.shape
         R, device, dtype = self._stride(), self.device, self.dtype
-        steps = len(transitions)
-        self._forward = self._upload(transitions.transpose(0, 3, 1, 2).reshape(steps, S, S * A))
-        self._backward = self._upload(transitions.reshape(steps, S * A, S))
+        self._reaching = device.upload(tiles.reaching(transitions, self._tiles))
+        self._improving = device.upload(tiles.improving(transitions, self._tiles))
         self._cumulative = device.upload(padded(cumulative, dtype, np.inf))
         self._initial_cumulative = self._upload(self.mdp.initial_cumulative)
         self._now = device.zeros((1,), np.dtype(np.int64))
@@ -248,15 +255,14 @@ class ProductsEngine(CudaPoKnownEngine):
         first = np.zeros((H, S, R), dtype)
         first[0] = self.problem.initial[:, None]
         device.write(self._occupancy, first)
-        self._weights = device.zeros((S * A, R), dtype)
-        self._value = device.zeros((S, R), dtype)
+        self._value = device.zeros((2, S, R), dtype)
         self._episode_costs = device.zeros((2, R), np.dtype(np.float64))
         self._visited = device.zeros((H, R), np.dtype(np.int32))
         self._factor, self._estimate = device.zeros((H, R), dtype), device.zeros((H, R), dtype)
 
     def _bytes(self) -> int:
         H, S, A = self.problem.shape
-        return (2 * H * A + H + A + 1) * S * self._stride() * self.dtype.itemsize
+        return (2 * H * A + H + 2) * S * self._stride() * self.dtype.itemsize
 
     def _replicas_first(self, policies: Any) -> FloatArray:
         return np.ascontiguousarray(np.moveaxis(self.device.download(policies), -1, 0)[: self.replicas])
@@ -267,17 +273,17 @@ class ProductsEngine(CudaPoKnownEngine):
         return full
 
     def _kernels(self) -> dict[str, Any]:
-        constants = self._constants | {"BLOCK": PRODUCTS_BLOCK}
+        constants = self._constants | self._tiles.constants | {"BLOCK": PRODUCTS_BLOCK}
         return {
-            name: self.device.kernel(self.file, name, constants) for name in ("weigh", "sample", "improve", "advance")
+            name: self.device.kernel(self.file, name, constants) for name in ("reach", "sample", "improve", "advance")
         }
 
     def _compile(self) -> None:
         self._kernels()
 
     def _play(self, tables: Any, row_n: IntArray, first: int) -> None:
-        H, S, _ = self.problem.shape
-        device, R, block, numbers = self.device, self._stride(), PRODUCTS_BLOCK, self._numbers
+        H, _, A = self.problem.shape
+        device, R, cut, numbers = self.device, self._stride(), self._tiles, self._numbers
         kernels = self._kernels()
         rows = device.upload(row_n.astype(np.int32))
         device.write(self._now, np.zeros(1, np.int64))
@@ -285,25 +291,22 @@ class ProductsEngine(CudaPoKnownEngine):
         at_step = [
             device.prepared(
                 device.packed(
-                    self._cumulative, self._initial_cumulative, tables, self._means, rows, self._now, self._policy,
-                    self._log_policy, self._occupancy, self._weights, self._value, self._episode_costs, self._sums,
-                    self._visited, self._factor, self._estimate, self.replicas, R, first, self.first_replica,
-                    self.seed, numbers.step_size, numbers.exploration, numbers.bonus, h,
+                    self._reaching, self._improving, self._cumulative, self._initial_cumulative, tables, self._means,
+                    rows, self._now, self._policy, self._log_policy, self._occupancy, self._value, self._episode_costs,
+                    self._sums, self._visited, self._factor, self._estimate, self.replicas, R, first,
+                    self.first_replica, self.seed, numbers.step_size, numbers.exploration, numbers.bonus, h,
                 )
             )
             for h in range(H)
         ]  # fmt: skip
-        table = [0 if self.mdp.is_stationary else h for h in range(H - 1)]
+        block = cut.warps * WARP
+        grid = R // (cut.warps * tiles.ROWS) * cut.splits
         for _ in range(row_n.size):
             for h in range(H):
-                kernels["weigh"](R // WARP, block, at_step[h], 2 * 8 * block)
-                if h + 1 < H:
-                    device.product(self._forward[table[h]], self._weights, self._occupancy[h + 1])
-            kernels["sample"](-(-R // block), block, at_step[0])
+                kernels["reach"](grid, block, at_step[h], cut.reach_bytes())
+            kernels["sample"](-(-R // PRODUCTS_BLOCK), PRODUCTS_BLOCK, at_step[0])
             for h in range(H - 1, -1, -1):
-                if h + 1 < H:
-                    device.product(self._backward[table[h]], self._value, self._weights)
-                kernels["improve"](-(-S * R // block), block, at_step[h])
+                kernels["improve"](grid, block, at_step[h], cut.improve_bytes(A))
             kernels["advance"](1, WARP, at_step[0])
 
 
