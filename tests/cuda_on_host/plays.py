@@ -29,21 +29,21 @@ def blocks(mdp, edges, mean, seed=6):
         yield LossBlock(start, tables[kept[0] : kept[-1] + 1].copy(), kept - kept[0], mean)
 
 
-def both(device, engine, mdp, learner, K, replicas, dtype=F64, first=0, cpu=True):
+def both(device, engine, mdp, learner, K, replicas, dtype=F64, first=0, evaluate_every=1, cpu=True):
     """The GPU's engine, and the CPU's for the same replicas unless they are not wanted."""
     learner = as_learner(learner)
     problem = Problem.of(mdp, K, learner.needs)
     learner = learner.bound(problem)
-    gpu = engine(mdp, problem, learner, 7, first, replicas, device=device, dtype=dtype)
+    gpu = engine(mdp, problem, learner, 7, first, replicas, evaluate_every, device=device, dtype=dtype)
     if not cpu:
         return gpu, []
     one, width = registry.choose(mdp, problem, learner, 1)
     assert width == 1
-    return gpu, [one(mdp, problem, learner, 7, first + r, 1) for r in range(replicas)]
+    return gpu, [one(mdp, problem, learner, 7, first + r, 1, evaluate_every) for r in range(replicas)]
 
 
-def played(device, engine, mdp, learner, replicas, edges, *, dtype=F64, mean=True, first=0):
-    gpu, cpu = both(device, engine, mdp, learner, edges[-1], replicas, dtype, first)
+def played(device, engine, mdp, learner, replicas, edges, *, dtype=F64, mean=True, first=0, evaluate_every=1):
+    gpu, cpu = both(device, engine, mdp, learner, edges[-1], replicas, dtype, first, evaluate_every)
     for block in blocks(mdp, edges, mean):
         gpu.play(block)
         for one in cpu:

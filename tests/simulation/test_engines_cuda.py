@@ -7,9 +7,13 @@ from aggbandit.errors import InvalidInputError
 from aggbandit.learners import as_learner
 from aggbandit.learners.base import Problem
 from aggbandit.learners.po_known import PolicyOptimizationKnown
+from aggbandit.learners.po_model_free import PolicyOptimizationModelFree
+from aggbandit.learners.po_practical import PolicyOptimizationPractical
 from aggbandit.learners.po_unknown import PolicyOptimizationUnknown
-from aggbandit.simulation.engines.cuda import po_known, po_unknown, tiles
+from aggbandit.simulation.engines.cuda import po_known, po_model_free, po_practical, po_unknown, practical, tiles
 from aggbandit.simulation.engines.cuda.po_known import GroupsEngine, ProductsEngine, ThreadsEngine
+from aggbandit.simulation.engines.cuda.po_model_free import CudaPoModelFreeEngine
+from aggbandit.simulation.engines.cuda.po_practical import CudaPoPracticalEngine
 from aggbandit.simulation.engines.cuda.po_unknown import CudaPoUnknownEngine
 from cuda_on_host.device import HostDevice, needs_compiler
 from cuda_on_host.plays import F32, F64, blocks, both, model, of_all, played
@@ -82,18 +86,65 @@ def test_algorithm_2_gives_the_cpus_bits(H, S, A, stationary, radius_scale, K):
     np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=K * H * 1e-14)
 
 
+KNOWN = PolicyOptimizationPractical()
+COUNTING = PolicyOptimizationPractical(dynamics="unknown", forget=0.01)
+MODEL_FREE = PolicyOptimizationModelFree()
+FORGETFUL = PolicyOptimizationModelFree(forget=0.02, exploration=0.0, step_scale=2.0)
+
+
+@pytest.mark.parametrize(("H", "S", "A", "stationary", "mean", "replicas"), [
+    (4, 5, 3, False, True, 7),  # six replicas to a warp, and two lanes idle; more lanes than steps
+    (9, 3, 4, True, False, 2),  # more steps than lanes
+    (3, 35, 2, False, True, 2),  # more states than lanes
+    (1, 1, 1, False, True, 2),
+])  # fmt: skip
+@pytest.mark.parametrize(("engine", "learner"), [
+    (CudaPoPracticalEngine, KNOWN), (CudaPoPracticalEngine, COUNTING),
+    (CudaPoModelFreeEngine, MODEL_FREE), (CudaPoModelFreeEngine, FORGETFUL),
+])  # fmt: skip
+@pytest.mark.parametrize("fewest_warps", [1, 1000], ids=["shared", "not shared"])
+def test_the_practical_learners_give_the_cpus_bits(
+    engine, learner, H, S, A, stationary, mean, replicas, fewest_warps, monkeypatch
+):
+    monkeypatch.setattr(practical, "FEWEST_WARPS", fewest_warps)
+    mdp = model(H, S, A, stationary)
+    gpu, cpu = played(DEVICE, engine, mdp, learner, replicas, [1, 40, 200], mean=mean, first=2, evaluate_every=3)
+    assert np.array_equal(gpu.policies(), of_all(cpu, "policies"))
+    assert A == 1 or abs(gpu.policies() - 1 / A).max() > 0.2
+    np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=200 * H * 1e-15)
+    if mean:
+        np.testing.assert_allclose(gpu.pseudo_cost(), of_all(cpu, "pseudo_cost"), rtol=0, atol=200 * H * 1e-15)
+    else:
+        assert gpu.pseudo_cost() is None
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+@pytest.mark.parametrize(("engine", "learner"), [
+    (CudaPoPracticalEngine, KNOWN), (CudaPoPracticalEngine, COUNTING), (CudaPoModelFreeEngine, MODEL_FREE),
+])  # fmt: skip
+def test_successors_are_drawn_in_their_own_order(engine, learner, stationary):
+    rng = np.random.default_rng(3)
+    H, S, A, n = 4, 6, 2, 3
+    shape = (S, A) if stationary else (H, S, A)
+    rows = rng.permuted(np.broadcast_to(np.arange(S), (*shape, S)), axis=-1)[..., :n]  # rising in few rows only
+    mdp = ab.TabularMDP.sparse(rows, rng.dirichlet(np.ones(n), size=shape), H if stationary else None)
+    gpu, cpu = played(DEVICE, engine, mdp, learner, 3, [1, 40, 200])
+    # the CPU sums over successors, the GPU over states
+    np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=1e-12)
+
+
 ENGINES = [
     (ThreadsEngine, "po-known"), (GroupsEngine, "po-known"), (ProductsEngine, "po-known"),
     (CudaPoUnknownEngine, PolicyOptimizationUnknown(radius_scale=0.01)),
+    (CudaPoPracticalEngine, KNOWN), (CudaPoPracticalEngine, COUNTING), (CudaPoModelFreeEngine, MODEL_FREE),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("engine", "learner"), ENGINES)
 def test_a_state_continues_bit_for_bit(engine, learner):
     mdp = model(4, 3, 2)
-    whole, _ = both(DEVICE, engine, mdp, learner, 120, 3)
-    first, _ = both(DEVICE, engine, mdp, learner, 120, 3)
-    second, _ = both(DEVICE, engine, mdp, learner, 120, 3)
+    whole, first, second = (both(DEVICE, engine, mdp, learner, 120, 3, evaluate_every=25)[0] for _ in range(3))
     *early, last = blocks(mdp, [30, 70, 120], True)
     for block in [*early, last]:
         whole.play(block)
@@ -114,11 +165,14 @@ def test_float32_stays_near(engine, learner):
     np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=1e-4)
 
 
-@pytest.mark.parametrize("cls", [ThreadsEngine, GroupsEngine, ProductsEngine])
-def test_a_replica_is_the_same_in_whatever_company(cls):
+@pytest.mark.parametrize(("cls", "learner"), [
+    (ThreadsEngine, "po-known"), (GroupsEngine, "po-known"), (ProductsEngine, "po-known"),
+    (CudaPoPracticalEngine, COUNTING), (CudaPoModelFreeEngine, MODEL_FREE),
+])  # fmt: skip
+def test_a_replica_is_the_same_in_whatever_company(cls, learner):
     mdp = model(4, 3, 2)
-    many, _ = played(DEVICE, cls, mdp, "po-known", 40, [50])
-    few, _ = played(DEVICE, cls, mdp, "po-known", 2, [50], first=33)
+    many, _ = played(DEVICE, cls, mdp, learner, 40, [50])
+    few, _ = played(DEVICE, cls, mdp, learner, 2, [50], first=33)
     assert np.array_equal(many.policies()[33:35], few.policies())
     assert np.array_equal(many.cost()[33:35], few.cost())
 
@@ -136,6 +190,11 @@ def test_the_layout_goes_by_size_and_replicas():
     assert chosen(10, 4, 100_000) is ThreadsEngine
     assert chosen(10, 4, 1_000) is GroupsEngine
     assert chosen(60, 2, 100_000) is ProductsEngine
+    mdp = model(3, 10, 4)
+    for module, learner, cls in [
+        (po_practical, COUNTING, CudaPoPracticalEngine), (po_model_free, MODEL_FREE, CudaPoModelFreeEngine)
+    ]:  # fmt: skip
+        assert module.choose(mdp, Problem.of(mdp, 10, learner.needs), learner, 100, Large()) is cls
 
 
 class Small(HostDevice):
@@ -153,13 +212,23 @@ def test_what_the_gpu_cannot_hold_is_refused():
             cls(mdp, problem, as_learner(learner).bound(problem), 0, 0, 1000, device=Small(), dtype=F64)
 
 
-def test_columns_beyond_the_shared_memory_are_refused():
+class Tight(HostDevice):
+    shared_bytes = 2_000
+
+
+def test_what_exceeds_the_shared_memory_is_refused():
     mdp = model(4, 9, 2)
     learner = PolicyOptimizationUnknown()
     problem = Problem.of(mdp, 10, learner.needs)
     engine = po_unknown.CudaPoUnknownEngine(mdp, problem, learner, 0, 0, 1, device=Small(), dtype=F64)
     with pytest.raises(InvalidInputError, match="bytes of a GPU's shared memory"):
         engine.play(next(blocks(mdp, [1], False)))
+    mdp = model(2, 60, 2)
+    for cls, practical_learner in ENGINES[4:]:
+        problem = Problem.of(mdp, 10, practical_learner.needs)
+        engine = cls(mdp, problem, practical_learner, 0, 0, 1, device=Tight(), dtype=F64)
+        with pytest.raises(InvalidInputError, match="bytes of a GPU's shared memory"):
+            engine.play(next(blocks(mdp, [1], False)))
     large = model(2, 65, 1)
     with pytest.raises(InvalidInputError, match="takes up to 64 states"):
         CudaPoUnknownEngine(large, Problem.of(large, 10, learner.needs), learner, 0, 0, 1, device=DEVICE, dtype=F64)

@@ -7,6 +7,8 @@ PARTS = {  # what each file is put together from, in order
     "po_known": ("common.cuh", "po_known_rows.cuh", "po_known.cu"),
     "po_known_lanes": ("common.cuh", "po_known_rows.cuh", "products.cuh", "po_known_lanes.cu"),
     "po_unknown": ("common.cuh", "po_unknown.cu"),
+    "po_practical": ("common.cuh", "practical.cuh", "po_practical.cu"),
+    "po_model_free": ("common.cuh", "practical.cuh", "po_model_free.cu"),
 }
 
 

@@ -40,6 +40,8 @@ def choose(
 
 ON_GPU = {
     "aggbandit.learners.po_known:PolicyOptimizationKnown": "aggbandit.simulation.engines.cuda.po_known",
+    "aggbandit.learners.po_model_free:PolicyOptimizationModelFree": "aggbandit.simulation.engines.cuda.po_model_free",
+    "aggbandit.learners.po_practical:PolicyOptimizationPractical": "aggbandit.simulation.engines.cuda.po_practical",
     "aggbandit.learners.po_unknown:PolicyOptimizationUnknown": "aggbandit.simulation.engines.cuda.po_unknown",
 }
 CONSTANT = "aggbandit.simulation.engines.constant"  # learners that never learn: a GPU has nothing to do for them
