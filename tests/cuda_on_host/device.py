@@ -35,6 +35,9 @@ class HostDevice(Device):
     def zeros(self, shape, dtype):
         return np.zeros(shape, dtype)
 
+    def filled(self, shape, value, dtype):
+        return np.full(shape, value, dtype)
+
     def write(self, buffer, array):
         buffer[...] = np.asarray(array).reshape(buffer.shape)
 

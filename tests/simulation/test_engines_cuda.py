@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import aggbandit as ab
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners import as_learner
 from aggbandit.learners.base import Problem
@@ -229,6 +230,9 @@ def test_what_exceeds_the_shared_memory_is_refused():
         engine = cls(mdp, problem, practical_learner, 0, 0, 1, device=Tight(), dtype=F64)
         with pytest.raises(InvalidInputError, match="bytes of a GPU's shared memory"):
             engine.play(next(blocks(mdp, [1], False)))
+    problem = Problem.of(mdp, 10, PolicyOptimizationKnown.needs)
+    with pytest.raises(InvalidInputError, match="bytes of a GPU's shared memory"):
+        ProductsEngine(mdp, problem, PolicyOptimizationKnown(), 0, 0, 1, device=Tight(), dtype=F64)
     large = model(2, 65, 1)
     with pytest.raises(InvalidInputError, match="takes up to 64 states"):
         CudaPoUnknownEngine(large, Problem.of(large, 10, learner.needs), learner, 0, 0, 1, device=DEVICE, dtype=F64)

@@ -44,6 +44,10 @@ class Device(ABC):
         """A new array on the device."""
 
     @abstractmethod
+    def filled(self, shape: tuple[int, ...], value: float, dtype: np.dtype[Any]) -> Any:
+        """A new array on the device, the same number everywhere."""
+
+    @abstractmethod
     def write(self, buffer: Any, array: AnyArray) -> None:
         """Overwrite what is on the device."""
 
@@ -106,6 +110,10 @@ class CudaDevice(Device):
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         with self._cupy.cuda.Device(self._index), self._stream:
             return self._cupy.zeros(shape, dtype)
+
+    def filled(self, shape: tuple[int, ...], value: float, dtype: np.dtype[Any]) -> Any:
+        with self._cupy.cuda.Device(self._index), self._stream:
+            return self._cupy.full(shape, value, dtype)
 
     def write(self, buffer: Any, array: AnyArray) -> None:
         with self._cupy.cuda.Device(self._index), self._stream:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aggbandit._arrays import FloatArray, IntArray
+from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import Learner, Problem
 from aggbandit.learners.po_known import PolicyOptimizationKnown
 from aggbandit.mdp.tabular import TabularMDP
@@ -67,7 +68,7 @@ class CudaPoKnownEngine(CudaEngine):
         self._numbers = self.learner.constants(problem)
         self._make_world(*dense_dynamics(mdp))
         shape = self._policy_shape()
-        self._policy = device.upload(np.full(shape, 1.0 / problem.A, dtype))
+        self._policy = device.filled(shape, 1.0 / problem.A, dtype)
         self._log_policy = device.zeros(shape, dtype)
 
     @abstractmethod
@@ -244,17 +245,21 @@ class ProductsEngine(CudaPoKnownEngine):
         return (*self.problem.shape, self._stride())
 
     def _make_world(self, transitions: FloatArray, cumulative: FloatArray) -> None:
-        H, S, _ = self.problem.shape
+        H, S, A = self.problem.shape
         R, device, dtype = self._stride(), self.device, self.dtype
+        shared = max(self._tiles.reach_bytes(), self._tiles.improve_bytes(A))
+        if shared > device.shared_bytes:
+            raise InvalidInputError(
+                f"{self.learner.name} at S, A = {S}, {A} needs {shared} bytes of a GPU's shared memory for its matrix "
+                f"products, but this one has {device.shared_bytes}. Play it on the CPU."
+            )
         self._reaching = device.upload(tiles.reaching(transitions, self._tiles))
         self._improving = device.upload(tiles.improving(transitions, self._tiles))
         self._cumulative = device.upload(padded(cumulative, dtype, np.inf))
         self._initial_cumulative = self._upload(self.mdp.initial_cumulative)
         self._now = device.zeros((1,), np.dtype(np.int64))
         self._occupancy = device.zeros((H, S, R), dtype)
-        first = np.zeros((H, S, R), dtype)
-        first[0] = self.problem.initial[:, None]
-        device.write(self._occupancy, first)
+        device.write(self._occupancy[0], np.broadcast_to(self.problem.initial[:, None], (S, R)))
         self._value = device.zeros((2, S, R), dtype)
         self._episode_costs = device.zeros((2, R), np.dtype(np.float64))
         self._visited = device.zeros((H, R), np.dtype(np.int32))

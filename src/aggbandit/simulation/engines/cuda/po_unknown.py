@@ -65,13 +65,13 @@ class CudaPoUnknownEngine(CudaEngine):
         self._counts = device.zeros((replicas, moves, S, A, S), integer)
         self._boxes = (
             device.zeros((replicas, moves, S, A, S), dtype),  # lower ends
-            device.upload(np.ones((replicas, moves, S, A, S), dtype)),  # slacks
-            device.upload(np.ones((replicas, moves, S, A), dtype)),  # rests
-            device.upload(np.ones((replicas, moves, S, A), integer)),  # depths
+            device.filled((replicas, moves, S, A, S), 1.0, dtype),  # slacks
+            device.filled((replicas, moves, S, A), 1.0, dtype),  # rests
+            device.filled((replicas, moves, S, A), 1, integer),  # depths
             device.zeros((replicas, moves, 2), integer),  # how many rows are smaller than the simplex, and raised
         )
         self._log_weights = device.zeros((replicas, H, S, A), dtype)
-        self._policy = device.upload(np.full((replicas, H, S, A), 1.0 / A, dtype))
+        self._policy = device.filled((replicas, H, S, A), 1.0 / A, dtype)
         self._bounds = device.zeros((replicas, 3, H, S), dtype)
 
     @property
