@@ -24,11 +24,12 @@ class GpuWorkload(Workload):
     """A workload with as many replicas as fill a GPU."""
 
     dtype: str = "float64"
-    arguments: tuple[tuple[str, Any], ...] = ()  # of the learner, where they are not `Workload`'s
+    own: bool = False  # the learner's own arguments, not `Workload`'s
+    arguments: tuple[tuple[str, Any], ...] = ()
 
     def configured(self) -> Learner[Any]:
         """The learner."""
-        return learners.make(self.learner, **dict(self.arguments)) if self.arguments else super().configured()
+        return learners.make(self.learner, **dict(self.arguments)) if self.own else super().configured()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,15 +61,26 @@ def unknown(name: str, replicas: int, episodes: int, radius_scale: float = 1.0) 
     )  # fmt: skip
 
 
+def practical(name: str, learner: str, **arguments: str) -> GpuWorkload:
+    """A practical learner at 10, 10, 4, every policy evaluated."""
+    return GpuWorkload(
+        name=name, learner=learner, H=10, S=10, A=4, episodes=5_000, replicas=25_344,
+        arguments=tuple(arguments.items()), own=True,
+    )  # fmt: skip
+
+
 WORKLOADS = [
     known(5, 5, 3, 270_336, 10_000, "float32"),
     known(5, 5, 3, 65_536, 20_000, "float64"),
     known(10, 10, 4, 65_536, 6_000, "float32"),
     known(10, 10, 4, 65_536, 3_000, "float64"),
-    known(20, 100, 10, 16_384, 100, "float64"),
+    known(20, 100, 10, 32_768, 100, "float64"),
     unknown("unknown-10-10-4", 8_448, 3_000),
     unknown("unknown-10-10-4-long", 1_056, 30_000),
     unknown("unknown-10-10-4-narrow", 8_448, 3_000, 0.01),
+    practical("practical-10-10-4", "po-practical", dynamics="known"),
+    practical("practical-10-10-4-unknown", "po-practical", dynamics="unknown"),
+    practical("model-free-10-10-4", "po-model-free"),
 ]
 
 
