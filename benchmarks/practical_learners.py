@@ -1,6 +1,6 @@
 """Regret of the practical learners as a share of the uniform policy's, and whether they ever collapse.
 
-    python -m benchmarks.practical_learners                     # the table of docs/decisions/practical-learners.md
+    python -m benchmarks.practical_learners                     # the table of docs/decisions/008-practical-learners.md
     python -m benchmarks.practical_learners --collapse          # 200 awkward instances
     python -m benchmarks.practical_learners --learner po-known --learner uniform
 
