@@ -129,6 +129,14 @@ def test_nothing_sticks_out_at_the_side(page, width):
     )
 
 
+@pytest.mark.parametrize(("width", "printed"), [(820, False), (1280, False), (700, True)])  # 700: A4 less its margins
+def test_the_summary_is_whole_without_scrolling(page, width, printed):
+    page.appear(width=width, printed=printed)
+    edges = "[document.querySelector('table.summary'), document.querySelector('main')]"
+    inner, outer = page.ask(f"{edges}.map((one) => one.getBoundingClientRect().right)")
+    assert inner <= outer
+
+
 def test_the_watch_sees_requests_and_complaints(browser, tmp_path):
     """What the tests above rely on is itself fed a page that does all it should not."""
     other = tmp_path / "other.js"

@@ -107,7 +107,8 @@ def _section(index: int, setting: str, curves: Sequence[Curves], views: Sequence
         f"<figcaption>{escape(view.caption)}{_slopes(curves) if view.id == 'loglog' else ''}</figcaption></figure>\n"
         for view in views
     )
-    heading = f"<h2>{escape(setting)}</h2>\n" if setting else ""
+    broken = escape(setting).replace(",", ",<wbr>")  # a long id breaks between its arguments, not within a word
+    heading = f"<h2>{broken}</h2>\n" if setting else ""
     remarks = "".join(f"<p>{escape(note)}</p>" for note in tables.notes(curves))
     return f"""<section id="section-{index}">
 {heading}<div class="card scroll">{_summary(curves)}</div>
