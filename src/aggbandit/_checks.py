@@ -131,7 +131,7 @@ def require_distributions(name: str, array: FloatArray) -> None:
 
 def require_known(kind: str, name: Any, known: Iterable[str]) -> str:
     """`name` is one of `known`; otherwise the error suggests the nearest."""
-    names = sorted(known)
+    names = sorted(set(known))
     if isinstance(name, str) and name in names:
         return name
     near = get_close_matches(str(name), names, n=1, cutoff=0.4)

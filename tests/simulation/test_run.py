@@ -203,6 +203,15 @@ def test_a_damaged_state_is_named_with_the_way_out(tmp_path: Path) -> None:
         simulation("po-known", switching()).play(state_file=path)
 
 
+@pytest.mark.parametrize("name, why", [("", "it is a folder"), ("missing/state", r"there is no folder '.*missing'")])
+def test_a_place_where_no_state_can_be_kept_is_told_before_anything_is_played(
+    name: str, why: str, tmp_path: Path
+) -> None:
+    """It used to be told by the first Ctrl-C, which then lost the run."""
+    with pytest.raises(InvalidInputError, match=rf"^state_file must be a file, .*: {why}\.$"):
+        ab.run(MDP, switching(), "uniform", episodes=4, state_file=tmp_path / name)
+
+
 def test_an_interrupt_is_held_until_the_block_is_whole() -> None:
     reached = []
 

@@ -197,7 +197,7 @@ class Simulation:
         block_episodes: int | None = None,
     ) -> None:
         """Play on to the end; `block_episodes` fixes the size of a block, which is otherwise set by the clock."""
-        if state_file is not None and Path(state_file).exists():
+        if state_file is not None and _is_state(state_file):
             self.load(state_file)
         tell = report or (lambda progress: None)
         tell(self._progress(compiling=True))
@@ -354,6 +354,17 @@ class Simulation:
         self._sum.restore(tree["sum"])
         for engine, state in zip(self.engines, tree["engines"], strict=True):
             engine.restore(state)
+
+
+def _is_state(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a state to continue from; what could never be written is told now, not when it is needed."""
+    target = Path(path)
+    if target.is_dir() or not target.parent.is_dir():
+        what = "it is a folder" if target.is_dir() else f"there is no folder {os.fspath(target.parent)!r}"
+        raise InvalidInputError(
+            f"state_file must be a file, or a new name in a folder that exists, but is {os.fspath(path)!r}: {what}."
+        )
+    return target.exists()
 
 
 def checkpoint_episodes(checkpoints: Any, K: int) -> IntArray:
