@@ -186,6 +186,15 @@ def test_what_is_no_module_and_class_is_refused(path: str) -> None:
         ab.learners.make(path)
 
 
+@pytest.mark.parametrize("path", ["po-known:confidence", "uniform:", "po-known:step_size=main"])
+def test_arguments_behind_an_id_are_told_how_they_are_written(path: str) -> None:
+    """Was: "there is no module 'uniform'"."""
+    with pytest.raises(
+        InvalidInputError, match=r"takes arguments as [a-z-]+:argument=value,\.\.\. on the command line"
+    ):
+        ab.learners.make(path)
+
+
 def test_fixed_policy_takes_an_action_actions_or_probabilities() -> None:
     actions = np.array([[0, 1, 0], [1, 1, 1], [0, 0, 1]])
     losses = ab.adversaries.make("fixed", MDP, seed=0, table="random")

@@ -57,6 +57,11 @@ def as_learner(learner: Any) -> Learner[Any]:
 
 def _own(path: str) -> type[Learner[Any]]:
     module, _, attribute = path.partition(":")
+    if module in TABLE:
+        raise InvalidInputError(
+            f"learner {path!r}: {module!r} takes arguments as {module}:argument=value,... on the command line, and as "
+            f"aggbandit.learners.make({module!r}, argument=value) in Python."
+        )
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise InvalidInputError(f"learner {path!r} is no module:Class, such as mine.learners:Greedy.")
     try:
