@@ -54,6 +54,7 @@ def test_lemmas_and_events_hold(learner: str) -> None:
     for name, values in one.parts.items():
         assert (values <= one.bounds[name]).all(), name
     assert (one.second_moment <= 1).all()
+    assert (one.first_moment < 1).all()
     text = one.table()
     assert "BIAS₁" in text
     assert "holds" in text
@@ -71,9 +72,18 @@ def test_widths_shrink_with_the_radius() -> None:
 
 
 def test_a_set_that_is_too_narrow_is_noticed() -> None:
-    """With no radius the set is the empirical distribution, which is hardly ever the true one."""
-    one = found(ab.learners.make("po-unknown", step_size=0.01, radius_scale=0.0))
+    """With no radius the set is the empirical distribution, which is hardly ever the true one, and Û overestimates."""
+    one = found(ab.learners.make("po-unknown", step_size=0.01, radius_scale=0.0, exploration=1e-6))
     assert one.coverage[-1] < 0.1
+    assert one.first_moment.max() > 1
+
+
+def test_the_mean_of_the_estimate_is_that_of_the_lemma() -> None:
+    """At the first episode the policy is uniform: E[Û] / U = μ / (μ + γ), greatest where μ_h(s) is."""
+    one = found("po-known", episodes=50, checkpoints=[1, 50])
+    gamma = ab.learners.make("po-known").resolved(ab.Problem(H=3, S=3, A=2, episodes=50, transition=MDP))["exploration"]
+    reach = naive.occupancy(MDP.transition, np.full((3, 3, 2), 0.5), MDP.initial)
+    assert one.first_moment[0] == pytest.approx((reach / 2 / (reach / 2 + gamma)).max(), rel=1e-12)
 
 
 def test_an_event_that_fails_says_so() -> None:

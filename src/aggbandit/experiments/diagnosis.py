@@ -69,6 +69,7 @@ class Diagnosis:
     good_events: list[GoodEvent]
     widths: FloatArray | None  # (C,) Σ_k Σ_{h,s,a} (μ̄ - μ̲); None where dynamics are known
     coverage: FloatArray | None  # (C,) share of episodes whose confidence set held the true transitions
+    first_moment: FloatArray  # (C,) greatest E[Û] / U over (h, s, a) at the checkpoint; the lemmas say μ / (μ̄ + γ) <= 1
     second_moment: FloatArray  # (C,) greatest E[Û²] (μ + γ) / H² over (h, s, a) at the checkpoint; a lemma says <= 1
     learner: str
 
@@ -94,6 +95,7 @@ class Diagnosis:
         if self.coverage is not None and self.widths is not None:
             lines.append(f"the set held the true transitions in {100 * self.coverage[-1]:.1f} % of the episodes")
             lines.append(f"Σ (μ̄ - μ̲) = {self.widths[-1]:.6g}")
+        lines.append(f"greatest E[Û] / U = {self.first_moment.max():.4g} (the lemma: at most 1)")
         lines.append(f"greatest E[Û²] (μ + γ) / H² = {self.second_moment.max():.4g} (the lemma: at most 1)")
         return "\n".join(lines)
 
@@ -199,7 +201,7 @@ class _Proof:
         sums = np.zeros(13)
         rest = np.zeros(13)
         noted = np.zeros((marks.size, 13))
-        moments = np.zeros(marks.size)
+        moments = np.zeros((marks.size, 2))
         c = 0
         for block in _blocks(self.reader, problem.episodes or 0):
             for i, row in enumerate(block.row_n):
@@ -215,7 +217,7 @@ class _Proof:
                 sums = after
                 if k + 1 == marks[c]:
                     noted[c] = sums
-                    moments[c] = self._greatest_second_moment(policy, table)
+                    moments[c] = self._greatest_moments(policy, table)
                     c += 1
                 state = learner.update(problem, state, seen, Draws(self.seed, self.replica, k, UPDATE_STREAM))
                 if not self.known:
@@ -278,14 +280,14 @@ class _Proof:
             off = np.abs(p - row / row.sum())
             self.outside_proof[at] = (off > bernstein_radius(row, self.log_proof)).any()
 
-    def _greatest_second_moment(self, policy: FloatArray, table: FloatArray) -> float:
-        """max E[Û²] (μ + γ) / H², where E[Û²] = μ E[L² | s_h = s, a_h = a] / (μ + γ)²."""
+    def _greatest_moments(self, policy: FloatArray, table: FloatArray) -> tuple[float, float]:
+        """max E[Û] / U and max E[Û²] (μ + γ) / H², with E[Ûⁿ] = μ E[Lⁿ | s_h = s, a_h = a] / (μ + γ)ⁿ."""
         reach = planning.occupancy(self.mdp, policy)
         upper, _, _, _ = bonus_and_reach(self.mdp, policy, self.gamma, self.scale, self._box())
         weight = upper[:, :, None] * policy + self.gamma
-        mu = reach[:, :, None] * policy
-        ratio = mu / weight * second_moment_of_totals(self.mdp, policy, table) / self.problem.H**2
-        return float(ratio.max())
+        visited = reach[:, :, None] * policy / weight
+        second = visited * second_moment_of_totals(self.mdp, policy, table) / self.problem.H**2
+        return float(visited.max()), float(second.max())
 
     def _diagnosis(self, marks: IntArray, noted: FloatArray, moments: FloatArray) -> Diagnosis:
         H, S, A = self.problem.shape
@@ -346,7 +348,8 @@ class _Proof:
             good_events=events,
             widths=None if self.known else widths,
             coverage=None if self.known else covered / marks,
-            second_moment=moments,
+            first_moment=moments[:, 0],
+            second_moment=moments[:, 1],
             learner=repr(self.learner),
         )
 

@@ -34,7 +34,7 @@ def lines(told: OneEpisode, step: Step) -> Iterator[Line]:
     shape = "Σ_a 3γH π / (μ π + γ)" if told.known else "Σ_a [3γH π + H π (μ̄ - μ̲) π] / (μ̄ π + γ)"
     yield Line("local bonus b", f"{step.local_bonus:.4f}", shape)
     ahead = "Σ p(s'|s,a) π(a'|s') B_{h+1}" if told.known else "max_{p'} Σ p'(s') π(a'|s') B̂_{h+1}"
-    yield Line("bonus B", _row(told, step.bonus, "{:.4f}"), f"b_h(s) + {ahead}")
+    yield Line("bonus B", _row(told, step.bonus), f"b_h(s) + {ahead}")
     yield Line("policy after", _row(told, step.after), "π exp(-η (Û - B)), normalised")
     pushed = f"{step.action} loses η Û = {told.step_size * step.estimate:.4f} against the others"
     yield Line("", pushed, "in the exponent; B tells apart only actions that lead elsewhere")
@@ -99,8 +99,8 @@ formula.</p>
 """
 
 
-def _row(told: OneEpisode, values: tuple[float, ...], form: str = "{:.3f}") -> str:
-    return ", ".join(f"{name} {form.format(value)}" for name, value in zip(told.actions, values, strict=True))
+def _row(told: OneEpisode, values: tuple[float, ...]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in zip(told.actions, values, strict=True))
 
 
 def _text(line: Line) -> str:
