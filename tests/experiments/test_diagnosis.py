@@ -92,10 +92,15 @@ def test_an_event_that_fails_says_so() -> None:
     assert event.margin == -0.5
 
 
-def test_bonus_of_known_dynamics_is_exactly_the_value_difference() -> None:
-    """BONUS = Σ μ^k b - Σ μ* b: the bound 3 γ H² S A K less the comparator's share is above it, Σ μ* b below."""
-    one = found("po-known", episodes=50, checkpoints=[50])
-    assert one.parts["bonus"][0] < one.bounds["bonus"][0]
+@pytest.mark.equation("LM25-bonus-optimism")
+def test_the_bonus_is_a_value_difference() -> None:
+    """BONUS = Σ μ^k b - Σ μ* b with known dynamics; with unknown ones optimism adds to it, here for certain."""
+    known = found("po-known", episodes=50, checkpoints=[1, 20, 50])
+    np.testing.assert_allclose(known.parts["bonus"], known.bonus_optimism, rtol=1e-10, atol=1e-10)
+    assert (known.bonus_optimism < known.bounds["bonus"]).all()
+    unknown = found(ab.learners.make("po-unknown", step_size=0.01, radius_scale=0.2), checkpoints=[1, 50, 400])
+    assert unknown.coverage[-1] == 1.0
+    assert (unknown.parts["bonus"] < unknown.bonus_optimism).all()
 
 
 @pytest.mark.parametrize("initial", [0, [0.5, 0.0, 0.5]])

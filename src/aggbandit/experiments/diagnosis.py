@@ -66,6 +66,7 @@ class Diagnosis:
     regret: FloatArray  # (C,) the four parts add up to it
     parts: dict[str, FloatArray]  # bias_1, bias_2, reg, bonus: (C,) each
     bounds: dict[str, FloatArray]  # the lemma's bound on each part, with γ, η and the measured Σ μ* b
+    bonus_optimism: FloatArray  # (C,) Σ μ̄ b - Σ μ* b: BONUS itself with known dynamics, else at least BONUS
     good_events: list[GoodEvent]
     widths: FloatArray | None  # (C,) Σ_k Σ_{h,s,a} (μ̄ - μ̲); None where dynamics are known
     coverage: FloatArray | None  # (C,) share of episodes whose confidence set held the true transitions
@@ -143,6 +144,7 @@ def diagnose(
     The replica is the one of that number in `aggbandit.run` with the same arguments.  The comparator is the best fixed
     policy for all K episodes, at every checkpoint.  O(K) times the cost of planning: made for K up to about 10⁵.
     [eq:LM25-decomposition] [eq:LM25-good-events-known] [eq:LM25-good-events-unknown] [eq:LM25-sum-of-widths]
+    [eq:LM25-bonus-optimism]
 
         R = Σ_k Σ_{h,s} μ*_h(s) ⟨π^k - π*, U^k⟩ = BIAS₁ + BIAS₂ + REG + BONUS
         BIAS₁ = Σ μ* ⟨π^k, U - Û⟩       BIAS₂ = Σ μ* ⟨π*, Û - U⟩
@@ -198,9 +200,9 @@ class _Proof:
         learner, problem = self.learner, self.problem
         sample = sampler(self.mdp)
         state = learner.init(problem, Draws(self.seed, self.replica, 0, INIT_STREAM))
-        sums = np.zeros(13)
-        rest = np.zeros(13)
-        noted = np.zeros((marks.size, 13))
+        sums = np.zeros(14)
+        rest = np.zeros(14)
+        noted = np.zeros((marks.size, 14))
         moments = np.zeros((marks.size, 2))
         c = 0
         for block in _blocks(self.reader, problem.episodes or 0):
@@ -262,6 +264,7 @@ class _Proof:
                 width.sum(),
                 float(covered),
                 float(not proof_covered),
+                (upper * b_tilde).sum(),
             ]
         )
 
@@ -293,7 +296,9 @@ class _Proof:
         H, S, A = self.problem.shape
         K = self.problem.episodes or 1
         delta, gamma = self.learner.confidence, self.gamma
-        bias_1, bias_2, reg, bonus, regret, star_tilde, star_bar, bar, g1, g2, widths, covered, uncovered = noted.T
+        bias_1, bias_2, reg, bonus, regret, star_tilde, star_bar, bar, g1, g2, widths, covered, uncovered, tilde = (
+            noted.T
+        )
         bounds = [
             theory.lemma_bounds(
                 H=H, S=S, A=A, K=int(n), confidence=delta, step=self.step, exploration=gamma,
@@ -345,6 +350,7 @@ class _Proof:
             regret=regret,
             parts={"bias_1": bias_1, "bias_2": bias_2, "reg": reg, "bonus": bonus},
             bounds={name: np.array([getattr(bound, name) for bound in bounds]) for name in PARTS},
+            bonus_optimism=tilde + bar - star_tilde - star_bar,
             good_events=events,
             widths=None if self.known else widths,
             coverage=None if self.known else covered / marks,
