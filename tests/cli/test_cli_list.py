@@ -21,7 +21,9 @@ def test_learners_with_feedback_dynamics_and_losses(aggbandit):
         kind = learners.get(name)
         needs = explain.configured(kind).needs
         feedback, dynamics, losses = found[name + ("*" if kind.reconstructed else "")][:3]
-        assert (feedback.split()[0], dynamics.split()[0], losses) == (needs.feedback, needs.dynamics, needs.losses)
+        assert [cell.split()[0] for cell in (feedback, dynamics, losses)] == [
+            needs.feedback, needs.dynamics, needs.losses,
+        ]  # fmt: skip
     assert found["po-known"][:3] == ["aggregate", "known", "adversarial"]
     assert found["id"] == ["feedback", "dynamics", "losses", "what it does"]
 
@@ -32,6 +34,7 @@ def test_what_an_argument_chooses_is_listed_too(aggbandit):
     for value in chosen:
         assert learners.make("dlb", dynamics=value).needs.dynamics == value
     assert explain.choices(learners.get("po-known"), "dynamics") == ["known"]
+    assert explain.choices(learners.get("pomd"), "losses") == ["stochastic", "adversarial"]
     lines = aggbandit("list", "learners").out.splitlines()
     (row,) = [i for i, line in enumerate(lines) if line.startswith(" dlb ")]
     assert lines[row].split()[2:4] == ["known", "or"]

@@ -32,6 +32,8 @@ def test_a_learner(aggbandit):
 def test_a_learner_with_a_choice(aggbandit):
     text = squeezed(aggbandit("show", "dlb").out)
     assert "Is told the dynamics (known dynamics); with dynamics=unknown: nothing about the dynamics" in text
+    text = squeezed(aggbandit("show", "pomd").out)
+    assert "Made for losses drawn independently from one distribution; with losses=adversarial: losses chosen" in text
 
 
 def test_an_instance(aggbandit):
@@ -121,13 +123,15 @@ def test_formulas_keep_their_lines_and_prose_does_not(aggbandit, tmp_path):
     (tmp_path / "formula_learner.py").write_text(
         OWN.replace(
             "A second paragraph,\n",
-            "Prose that fills the lines of its source file almost to their end, as most of it does, and which then\n"
-            "    goes on.\n\n    Q = ℓ + P V   [eq:X25-Q]\n    V = π Q\n\n",
+            "Prose that fills the lines of its source file almost to their end, as most of what is written does, and\n"
+            "    afterwards goes on.\n\n    Q = ℓ + P V   [eq:X25-Q]\n    V = π Q + a line that is long, as long as "
+            "lines of prose with some places left, but was broken\n    W = U − Q\n\n",
         )
     )
     said = aggbandit("show", "formula_learner:Greedy")
-    assert "\nQ = ℓ + P V\nV = π Q\n" in said.out
-    assert "and which\nthen goes on.\n" in said.out  # wrapped for this width
+    assert "\nQ = ℓ + P V\nV = π Q + a line" in said.out
+    assert "but was broken\nW = U − Q\n" in said.out
+    assert " does,\nand afterwards goes on.\n" in said.out  # wrapped for this width
 
 
 def test_a_module_that_is_not_there_is_told(aggbandit):

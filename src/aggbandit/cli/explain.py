@@ -18,7 +18,7 @@ from aggbandit.errors import AggbanditError
 KEYED = re.compile(r"([A-Za-z][\w-]*(?:, [A-Za-z]\w*)*) {2,}(\S.*)")  # `width, height   in cells`, `Paper   [LM25]`
 TAG = re.compile(r"[ \t]*\[eq:[^\]]*\]")  # of the paper map; says nothing to a reader of the terminal
 REQUIRED = "required"
-FILLED = 85  # columns; a line that ends sooner was broken on purpose, as formulas are
+FILLED = 111  # columns; where the next word would still have fitted, a line was broken on purpose, as formulas are
 COMMON = {  # what several learners mean alike, where they do not say it themselves
     "confidence": "δ: the guarantee holds with probability 1 - δ",
     "step_size": "η: a number, used as given, or whose: 'appendix' or 'main'",
@@ -79,15 +79,16 @@ def configured(kind: type[Any]) -> Any | None:
 def choices(kind: type[Any], what: str) -> list[str]:
     """The values of its needs that its argument of the same name chooses from, the default first; or the only one.
 
-    `what` is "feedback" or "dynamics"; empty where it cannot be made without arguments and does not say it.
+    `what` is "feedback", "dynamics" or "losses"; empty where it cannot be made without arguments and does not say it.
     """
-    from aggbandit.learners.base import DYNAMICS, FEEDBACK_LEVELS
+    from aggbandit.learners.base import DYNAMICS, FEEDBACK_LEVELS, LOSSES
 
+    values = {"feedback": FEEDBACK_LEVELS, "dynamics": DYNAMICS, "losses": LOSSES}
     made = configured(kind)
     default = getattr(getattr(kind if made is None else made, "needs", None), what, None)
     found = [] if default is None else [str(default)]
     if made is not None and what in getattr(made, "arguments", {}):
-        for value in DYNAMICS if what == "dynamics" else FEEDBACK_LEVELS:
+        for value in values[what]:
             try:
                 other = getattr(kind(**{what: value}).needs, what)
             except (TypeError, AggbanditError):
@@ -146,8 +147,9 @@ def _docstring(text: str) -> tuple[str, list[str], list[tuple[str, str]]]:
             keyed.append((key, joined))
         elif joined:
             text = ""
-            for line in current:
-                text += line + (" " if len(line) >= FILLED else "\n")
+            for line, following in zip(current, [*current[1:], ""], strict=True):
+                word = "".join(following.split()[:1])
+                text += line + (" " if len(line) + 1 + len(word) > FILLED else "\n")
             paragraphs.append(text.rstrip())
         key, current = "", []
 

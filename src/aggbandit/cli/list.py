@@ -47,10 +47,7 @@ def _learners(names: list[str], get: Callable[[str], Any]) -> Any:
     table = output.table("id", "feedback", "dynamics", "losses", "what it does")
     for name in names:
         kind = get(name)
-        made = explain.configured(kind)
-        needs = getattr(kind if made is None else made, "needs", None)
-        seen = [" or\n".join(explain.choices(kind, what)) or "–" for what in ("feedback", "dynamics")]
-        seen.append(getattr(needs, "losses", "–"))
+        seen = [" or\n".join(explain.choices(kind, what)) or "–" for what in ("feedback", "dynamics", "losses")]
         output.add_row(table, name + ("*" if kind.reconstructed else ""), *seen, explain.summary(kind))
     return table
 

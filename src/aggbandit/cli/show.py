@@ -98,7 +98,9 @@ def _needs(kind: Any) -> None:
         first, *others = explain.choices(kind, what)
         choice = "".join(f"; with {what}={other}: {meanings[other]}" for other in others)
         output.add_row(table, heading, f"{meanings[first]} ({first} {what}){choice}")
-    output.add_row(table, "Made for", STATED[needs.losses])
+    first, *others = explain.choices(kind, "losses")
+    choice = "".join(f"; with losses={other}: {STATED[other]}" for other in others)
+    output.add_row(table, "Made for", STATED[first] + choice)
     if needs.late_feedback:
         output.add_row(table, "Takes", "late feedback, in any order")
     if kind.update_by:
