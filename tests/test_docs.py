@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import aggbandit
+from aggbandit.cli import explain
 from tools import links
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,6 +84,37 @@ def test_readme_tells_what_each_learner_sees():
     for name, feedback, dynamics, losses in rows:
         needs = aggbandit.learners.get(name).needs
         assert (needs.feedback, needs.dynamics, needs.losses) == (feedback, dynamics, losses)
+
+
+def table_rows(text: str) -> list[dict[str, str]]:
+    """The rows of all tables of a page, each by the headings of its table."""
+    rows, headings = [], []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            headings = []
+        elif not headings:
+            headings = cells
+        elif not set(line) <= set("|-: "):
+            rows.append(dict(zip(headings, cells, strict=True)))
+    return rows
+
+
+def test_coverage_names_every_learner_and_tells_what_it_sees():
+    levels = {"A": "aggregate", "S": "semi-bandit", "F": "full"}
+    named = set()
+    for row in table_rows((ROOT / "docs/coverage.md").read_text(encoding="utf-8")):
+        for name, mark in re.findall(r"`([\w-]+)`( \*\*r\*\*)?", row.get("id", "")):
+            named.add(name)
+            kind = aggbandit.learners.get(name)
+            assert bool(mark) == kind.reconstructed, name
+            if row["sees"] == "as wrapped":
+                continue
+            assert [levels[one] for one in row["sees"].split(", ")] == explain.choices(kind, "feedback"), name
+            for what in {"dynamics", "losses"} & row.keys():
+                if row[what] != "–":  # of no guarantee
+                    assert row[what].split(", ") == explain.choices(kind, what), name
+    assert named == set(aggbandit.learners.names())
 
 
 def test_the_version_is_the_same_everywhere():

@@ -5,9 +5,12 @@ import json
 
 import pytest
 
+from aggbandit import learners
+from aggbandit.cli import explain
 from aggbandit.errors import InvalidInputError
 from aggbandit.experiments import _positions
 from aggbandit.experiments.cells import Cell, canonical, canonical_text
+from aggbandit.experiments.named import Named
 from aggbandit.experiments.spec import Spec, built_in
 from aggbandit.learners.uniform import Uniform
 from experiments_shared import SPEC, spec
@@ -191,6 +194,26 @@ def test_built_in_specs_resolve(name):
 
 def test_built_in_names():
     assert {"first-look", "scaling", "table1"} <= set(built_in())
+
+
+def test_table_1_has_every_learner_of_totals_in_all_its_forms_and_references_of_the_other_levels():
+    cells = Spec.load("table1").cells
+    assert {Named.parse(cell.adversary).name for cell in cells} == {"fixed", "switching", "bernoulli"}
+    played = {}
+    for cell in cells:
+        named = Named.parse(cell.learner)
+        needs = learners.make(named.name, **named.arguments).needs
+        form = named.name, needs.feedback, needs.dynamics
+        played.setdefault(form, set()).add((cell.adversary, cell.parameters["seed"]))
+    settings = {(cell.adversary, cell.parameters["seed"]) for cell in cells}
+    assert len(settings) == 9
+    for name in learners.names():
+        kind = learners.get(name)
+        if name in ("fixed-policy", "doubling"):  # is told what to play; plays another
+            continue
+        for feedback in explain.choices(kind, "feedback"):
+            for dynamics in explain.choices(kind, "dynamics"):
+                assert played[name, feedback, dynamics] == settings
 
 
 def test_canonical_values():
