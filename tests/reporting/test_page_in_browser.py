@@ -137,6 +137,25 @@ def test_the_summary_is_whole_without_scrolling(page, width, printed):
     assert inner <= outer
 
 
+def test_long_names_break_between_arguments(browser, made_up, tmp_path):
+    long = "ftrl-logbarrier:dynamics=unknown,beta_scale=0.001,radius_scale=0.03,bonus_scale=0.1"
+    path = tmp_path / "report.html"
+    path.write_text(report_page([made_up("uniform", 1.0), made_up(long)]), encoding="utf-8")
+    browser.appear(width=1280)
+    browser.open(path.as_uri())
+    name = "document.querySelectorAll('.summary td.name')[1]"
+    assert browser.ask(f"{name}.textContent") == long
+    # where it is broken: letters one after the other at different heights
+    broken = browser.ask(
+        f"(() => {{ const tops = []; for (const text of {name}.childNodes) for (let i = 0; i < text.length; i++) {{"
+        "const range = document.createRange(); range.setStart(text, i); range.setEnd(text, i + 1);"
+        "tops.push([text.data[i], range.getBoundingClientRect().top]); }"
+        "return tops.filter(([, top], i) => i + 1 < tops.length && tops[i + 1][1] > top).map(([c]) => c); })()"
+    )
+    assert broken
+    assert set(broken) <= {":", ","}
+
+
 def test_the_watch_sees_requests_and_complaints(browser, tmp_path):
     """What the tests above rely on is itself fed a page that does all it should not."""
     other = tmp_path / "other.js"

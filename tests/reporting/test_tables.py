@@ -104,6 +104,12 @@ def test_notes_say_how_the_bands_are_made(made_up, three):
     assert mixed == ["± is a 95 % t-interval for the mean over replicas; learners with one replica have none."]
 
 
+def test_a_note_names_a_learner_once_where_it_is_for_all_its_rows(made_up):
+    note = {"notes": ("reconstructed",)}
+    curves = [made_up("repo", **note), made_up("repo:v_scale=0.1", **note), made_up("x:a=1", **note), made_up("x:a=2")]
+    assert tables.notes(curves)[1:] == ["* repo, x:a=1: reconstructed."]
+
+
 def test_a_negative_regret_is_explained(made_up):
     assert tables.notes([made_up("x", scale=-1.0)])[1] == (
         "Negative: x lost less than any fixed policy, by following the losses."

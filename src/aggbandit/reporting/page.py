@@ -165,13 +165,18 @@ def _summary(curves: Sequence[Curves]) -> str:
     body = "".join(
         ('<tr class="race">' if line else "<tr>")
         + "".join(
-            f'<td class="{kind}" data-heading="{name}">{escape(cell)}</td>'
+            f'<td class="{kind}" data-heading="{name}">{_breakable(cell) if kind == "name" else escape(cell)}</td>'
             for cell, name, kind in zip(row.cells, headings, kinds, strict=True)
         )
         + "</tr>"
         for line, row in zip(lines, tables.rows(curves), strict=True)
     )
     return f'<table class="summary"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _breakable(label: str) -> str:
+    """A learner with its arguments, which a narrow column may break between them."""
+    return escape(label).replace(":", ":<wbr>").replace(",", ",<wbr>")
 
 
 def _checkpoints(curves: Sequence[Curves]) -> str:

@@ -92,7 +92,8 @@ def notes(curves: Sequence[Curves]) -> list[str]:
     told: dict[str, list[str]] = {}
     for one in curves:
         for note in one.notes:
-            told.setdefault(note, []).append(one.label)
+            everywhere = all(note in other.notes for other in curves if other.learner == one.learner)
+            told.setdefault(note, []).append(one.learner if everywhere else one.label)
     beaten = (
         [f"Negative: {', '.join(below)} lost less than any fixed policy, by following the losses."] if below else []
     )
