@@ -56,6 +56,14 @@ def test_a_mutation_that_does_not_fit_is_refused(old, count):
         mutate.applied(THRICE, Mutation("thrice.py", old, "", "test_sharp.py"))
 
 
+def test_every_mutation_fits_the_code_and_names_tests_that_are_there():
+    for mutation in mutate.MUTATIONS:
+        source = (mutate.ROOT / "src/aggbandit" / mutation.file).read_text(encoding="utf-8")
+        assert mutate.applied(source, mutation) != source, mutation.name
+        assert all((mutate.ROOT / "tests" / place).exists() for place in mutation.tests.split()), mutation.name
+    assert len({mutation.name for mutation in mutate.MUTATIONS}) == len(mutate.MUTATIONS)
+
+
 def test_a_name_that_nothing_has_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["mutate", "no such file"])
     with pytest.raises(SystemExit, match="No mutation's name contains 'no such file'"):

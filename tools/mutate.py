@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import learner_mutations
+
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "tests", "tools", "docs", "pyproject.toml", "README.md", "CHANGELOG.md", "CITATION.cff", ".ci")
 
@@ -129,6 +131,12 @@ MUTATIONS = [
     Mutation("kernels/po_known.py", "            product *= factor\n", "            product /= factor\n", KNOWN),
     Mutation(
         "kernels/po_known.py", "log_policy_a[a] if policy_a[a] < TINY", "log_policy_a[a] if policy_a[a] < 0.0", KNOWN
+    ),
+    # the others
+    *(
+        Mutation(file, old, new, tests)
+        for (file, tests), changes in learner_mutations.MUTATIONS.items()
+        for old, new in changes
     ),
 ]
 

@@ -7,6 +7,7 @@ import aggbandit as ab
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners import volumetric
 from aggbandit.learners.base import Draws, Episode, Problem
+from aggbandit.learners.parts import polytope_sampling as sampling
 from aggbandit.learners.volumetric import Volumetric
 from naive import exp2 as naive_exp2
 from naive import planning
@@ -60,7 +61,12 @@ def test_updates_tilt_the_density_by_the_scaled_estimate():
     estimate = volumetric.estimate(state.shape.span_nd, points, law, state.played_n, 2.5 / 3)
     after = learner.update(problem, state, Episode(0, np.zeros(3, int), np.zeros(3, int), total=2.5), Draws(0, 0, 0, 2))
     np.testing.assert_allclose(after.cost_n, told["step_size"] * estimate, rtol=1e-12)
-    assert not np.array_equal(after.pool_cm, state.pool_cm)
+    # and the pool is moved on that density
+    moved = sampling.hit_and_run(
+        state.shape, after.cost_n, state.pool_cm, sampling.spread(state.pool_cm), Draws(0, 0, 0, 2)
+    )
+    np.testing.assert_array_equal(after.pool_cm, moved)
+    assert not np.array_equal(moved, state.pool_cm)
     # what is played has the occupancy that was drawn
     occupancy = planning.occupancy(problem.transition, after.policy_hsa, problem.initial)[:, :, None] * after.policy_hsa
     np.testing.assert_allclose(occupancy.ravel(), after.played_n * after.shape.scale_n, atol=1e-12)

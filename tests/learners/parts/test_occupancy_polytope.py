@@ -103,22 +103,34 @@ def test_minimum_is_cvxpys(H, S, A, kind, root):
 @example(seed=6, size=5.0, log=-4.0, skew=0.1)
 def test_steps_are_optimal_whatever_the_cost_the_weight_and_the_start(seed, size, log, skew):
     # regression: small weights once made the line search believe rounding, and stop half-way
-    H, S, A = 3, 3, 2
-    transition, initial = dynamics(seed, H, S, A)
+    transition, initial = dynamics(seed, 3, 3, 2)
     rng = np.random.default_rng([seed, 1])
-    cost = 10.0**size * rng.normal(size=(H, S, A))
-    open_hs = polytope.reachable(transition, initial, H)
-    policy = np.maximum(rng.dirichlet(np.full(A, skew), size=(H, S)), 1e-12)
+    cost = 10.0**size * rng.normal(size=(3, 3, 2))
+    policy = np.maximum(rng.dirichlet(np.full(2, skew), size=(3, 3)), 1e-12)
     start = polytope.of_policy(transition, initial, policy / policy.sum(axis=-1, keepdims=True))
-    x = polytope.minimise(transition, initial, open_hs, cost, start, log=10.0**log)
-    variables = np.repeat(open_hs.ravel(), A)
+    assert remaining_decrement(transition, initial, cost, start, 10.0**log) < 1e-5
+
+
+@pytest.mark.parametrize("log", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_small_weights_are_solved_as_exactly_as_great_ones(seed, log):
+    transition, initial = dynamics(seed, 3, 3, 2)
+    cost = np.random.default_rng([seed, 2]).normal(size=(3, 3, 2))
+    start = polytope.uniform_occupancy(transition, initial, 3, 2)
+    assert remaining_decrement(transition, initial, cost, start, log) < 1e-9
+
+
+def remaining_decrement(transition, initial, cost, start, log):
+    """At what `minimise` finds, for the objective over log, which is standard self-concordant."""
+    open_hs = polytope.reachable(transition, initial, 3)
+    x = polytope.minimise(transition, initial, open_hs, cost, start, log=log)
+    variables = np.repeat(open_hs.ravel(), 2)
     C, _ = naive.flow_equations(transition, initial)
     at = x.ravel()[variables]
     assert (at > 0.0).all()
     # with X the scale of the coordinates, the gradient over log in the null space of C X, and the Hessian the identity
     basis = naive.null_basis(C[:, variables] * at)
-    reduced = basis.T @ (at * cost.ravel()[variables] / 10.0**log - 1.0)
-    assert np.linalg.norm(reduced) < 1e-5
+    return np.linalg.norm(basis.T @ (at * cost.ravel()[variables] / log - 1.0))
 
 
 def test_a_cost_beyond_double_precision_is_an_error():
