@@ -2,7 +2,7 @@
 
     python -m benchmarks.baselines speed     # the table of docs/coverage.md: episodes a second, one replica, one core
     python -m benchmarks.baselines shares    # its tables of regret as a share of the uniform policy's at K = 20 000
-    python -m benchmarks.baselines shares --learner dlb --learner repo
+    python -m benchmarks.baselines shares --learner dlb --learner repo --episodes 200_000 --size 2 2 2
 
 Speed is that of `ab.run`'s own loop, sampling, update and exact cost together, in processor time of this thread: a busy
 machine changes it little.  What a learner compiles is left out.
@@ -58,7 +58,7 @@ TOTALS = (
 )
 STEPS = (
     Row("po-known"),
-    Row("po-unknown"),
+    Row("po-unknown", tuned={"radius_scale": 0.01}),
     Row("po-dilated"),
     Row("po-dilated", UNKNOWN, tuned={"step_scale": 20.0, "bonus_scale": 0.02, "radius_scale": 0.05}),
     Row("dapo"),
@@ -83,7 +83,7 @@ STEPS = (
     Row("ppo-tabular"),
     Row("mc-control"),
     Row("q-learning-shared"),
-    Row("doubling"),
+    Row("doubling", tuned={"learner": "po-practical"}),
 )
 
 
@@ -129,31 +129,39 @@ def rounded(value: float) -> int:
     return int(round(value, 2 - digits))
 
 
-def share(learner: str, arguments: dict[str, Any], size: dict[str, int], loss_seed: int, replicas: int) -> float:
-    """Regret at K = 20 000 over that of the uniform policy, the mean of the replicas."""
+def share(
+    learner: str, arguments: dict[str, Any], size: dict[str, int], loss_seed: int, replicas: int, episodes: int
+) -> float:
+    """Regret over that of the uniform policy, the mean of the replicas."""
     mdp = ab.instances.make("random", seed=0, **size)
     losses = ab.adversaries.make("bernoulli", mdp, table="random", seed=loss_seed)
-    settings: dict[str, Any] = {"episodes": EPISODES, "checkpoints": 1, "threads": 1, "keep_policy": False}
+    settings: dict[str, Any] = {"episodes": episodes, "checkpoints": 1, "threads": 1, "keep_policy": False}
     uniform = ab.run(mdp, losses, "uniform", **settings).regret[0, -1]
     made = ab.learners.make(learner, **arguments)
     return float(ab.run(mdp, losses, made, replicas=replicas, seed=0, **settings).regret[:, -1].mean() / uniform)
 
 
-def shares(rows: list[Row], size: dict[str, int], loss_seed: int, replicas: int) -> None:
+def shares(rows: list[Row], size: dict[str, int], loss_seed: int, replicas: int, episodes: int) -> None:
     """A table of shares."""
     if not rows:
         return
     H, S, A = size["horizon"], size["states"], size["actions"]
     runs = f"{replicas} runs" if replicas > 1 else "1 run"
-    print(f"\nH, S, A = {H}, {S}, {A}; K = {EPISODES}; mean of {runs}\n")
+    print(f"\nH, S, A = {H}, {S}, {A}; K = {episodes}; mean of {runs}\n")
     print("| learner | defaults | tuned | with |\n| --- | --- | --- | --- |")
     for row in rows:
-        found = f"{share(row.learner, row.form, size, loss_seed, replicas):.2f}"
+        setting = size, loss_seed, replicas, episodes
+        found = f"{share(row.learner, row.form, *setting):.2f}"
         tuned = given = ""
         if row.tuned is not None:
-            tuned = f"{share(row.learner, {**row.form, **row.tuned}, size, loss_seed, replicas):.2f}"
-            given = f"`{', '.join(f'{name}={value:g}' for name, value in row.tuned.items())}`"
+            tuned = f"{share(row.learner, {**row.form, **row.tuned}, *setting):.2f}"
+            given = f"`{', '.join(f'{name}={shown(value)}' for name, value in row.tuned.items())}`"
         print(f"| {row.name} | {found} | {tuned} | {given} |", flush=True)
+
+
+def shown(value: Any) -> str:
+    """An argument as a person writes it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def main() -> None:
@@ -162,6 +170,8 @@ def main() -> None:
     parser.add_argument("what", choices=["speed", "shares"])
     parser.add_argument("--learner", action="append", help="only this one; repeat for several")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of play, for each rate")
+    parser.add_argument("--episodes", type=int, default=EPISODES, help="K, for shares")
+    parser.add_argument("--size", type=int, nargs=3, metavar=("H", "S", "A"), help="for shares, instead of the tables'")
     arguments = parser.parse_args()
     totals, steps = (
         [row for row in rows if arguments.learner is None or row.learner in arguments.learner]
@@ -170,8 +180,9 @@ def main() -> None:
     if arguments.what == "speed":
         speed([*totals, *steps], arguments.seconds)
         return
-    shares(totals, SMALL, 0, 2)
-    shares(steps, SIZE, 1, 1)
+    other = dict(zip(SIZE, arguments.size, strict=True)) if arguments.size else None
+    shares(totals, other or SMALL, 0, 2, arguments.episodes)
+    shares(steps, other or SIZE, 1, 1, arguments.episodes)
 
 
 if __name__ == "__main__":

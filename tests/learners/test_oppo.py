@@ -59,6 +59,32 @@ def test_values_lie_between_nothing_and_what_is_still_to_come():
             np.testing.assert_array_equal(q[:-1], np.broadcast_to(most[:-1], (H - 1, S, A)))
 
 
+@pytest.mark.equation("CYJW20-Q")
+def test_it_is_optimistic_where_the_model_lies_within_beta():
+    """Q >= min(r + p V, rewards to come) with β = max ‖w − p‖_Λ, by Cauchy and Schwarz, whatever was seen."""
+    H, S, A = 4, 3, 2
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(S), size=(H, S, A))
+    learner, problem = Oppo(bonus_scale=0.01), Problem(H=H, S=S, A=A, episodes=60)
+    state = learner.init(problem, Draws(0, 0, 0, 1))
+    below = 0
+    for k in range(60):
+        states, actions = np.zeros(H, int), rng.integers(A, size=H)
+        for h in range(H - 1):
+            states[h + 1] = rng.choice(S, p=p[h, states[h], actions[h]])
+        off = state.fit_hsai - p[:-1]
+        gram = np.linalg.inv(state.inverse_hsaij)
+        beta = np.sqrt(np.einsum("hsai,hsaij,hsaj->hsa", off, gram, off).max())
+        reward = rng.random((H, S, A))
+        Q, V = optimistic(state, reward, beta)
+        for h in range(H):
+            right = reward[h] + (p[h] @ V[h + 1] if h + 1 < H else 0.0)
+            assert (Q[h] >= np.minimum(right, H - h) - 1e-12).all()
+            below += h + 1 < H and (Q[h] < H - h).sum()
+        state = learner.update(problem, state, Episode(k, states, actions, table=1 - reward), Draws(0, 0, k, 2))
+    assert below > 100  # not all of it is the cap
+
+
 @pytest.mark.equation("CYJW20-regression")
 def test_inverses_are_kept_by_rank_one_updates():
     rng = np.random.default_rng(0)

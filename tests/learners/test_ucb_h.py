@@ -3,9 +3,12 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
+import aggbandit as ab
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import Draws, Episode, Problem
 from aggbandit.learners.ucb_h import UcbH
+from aggbandit.testing.learner_contract import walk
+from naive import planning
 
 
 @pytest.mark.equation("JABJ18-update")
@@ -48,6 +51,31 @@ def test_the_weights_of_past_targets_sum_to_1():
         seen = Episode(k, np.zeros(H, int), np.zeros(H, int), losses=losses[k])
         state = UcbH(bonus_scale=0.0).update(problem, state, seen, Draws(0, 0, k, 2))
     np.testing.assert_allclose(state.q_hsa[-1, 0, 0], np.dot(weights, 1 - losses[:, -1]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05])  # the theory's; one that brings values down
+def test_it_is_optimistic(scale):
+    H, S, A, K = 3, 2, 2, 800
+    lowered = 0
+    for seed in range(3):
+        made = planning.random_problem(seed, H, S, A)
+        mdp = ab.TabularMDP(made.transition, initial_state=made.initial)
+        session = ab.start(
+            UcbH(bonus_scale=scale), Problem(H=H, S=S, A=A, episodes=K, initial_state=made.initial), seed=seed
+        )
+        rng = np.random.default_rng(seed)
+        for _ in range(K):
+            states, actions = walk(mdp, session.policy, rng)
+            means = made.loss[np.arange(H), states, actions]
+            session.update(states, actions, (rng.random(H) < means).astype(float))
+        best, _ = ab.planning.best_policy(mdp, made.loss)
+        optimal = (H - np.arange(H))[:, None, None] - planning.action_values(
+            made.transition, np.eye(A)[best], made.loss
+        )
+        found = session._state.q_hsa
+        assert (found >= optimal).all()
+        lowered += (found < H).sum()
+    assert lowered > 0 or scale == 1.0
 
 
 def test_bad_arguments_are_refused():
