@@ -42,6 +42,15 @@ def test_the_legend_tells_feedback_and_dynamics(three):
     ]
 
 
+def test_the_legend_marks_what_is_tuned_or_reconstructed(made_up):
+    curves = [made_up("repo:step_scale=3", tuned=True, reconstructed=True), made_up("repo", reconstructed=True)]
+    texts = [text.get_text() for text in regret_figure(curves).legends[0].get_texts()]
+    assert [" ".join(text.split()) for text in texts] == [
+        "repo:step_scale=3 (aggregate feedback, unknown dynamics, tuned, reconstructed)",
+        "repo (aggregate feedback, unknown dynamics, reconstructed)",
+    ]
+
+
 def test_the_legend_stays_within_the_figure(made_up):
     figure = regret_figure(
         [made_up("uniform"), made_up("some.module:Learner:with=1,many=2,arguments=3,and_more=4,yet=5")]

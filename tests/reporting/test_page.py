@@ -118,6 +118,13 @@ def test_a_legend_button_per_curve_and_a_chart_per_view(reader):
     assert views == ["linear", "loglog", "root", "share", "time"] == list(data_of(reader)[0]["specs"])
 
 
+def test_what_is_tuned_or_reconstructed_is_marked_beside_its_name(made_up):
+    marked = read(report_page([made_up("repo:step_scale=3", tuned=True, reconstructed=True), made_up("dlb")]))
+    assert "aggregate, dynamics unknown, tuned, reconstructed" in marked.text
+    assert "aggregate, dynamics unknown" in marked.text
+    assert data_of(marked)[0]["curves"][0]["race"] == "aggregate, dynamics unknown, tuned, reconstructed"
+
+
 def test_the_data_are_the_curves(reader, three):
     for one, drawn in zip(three, data_of(reader)[0]["curves"], strict=True):
         mean, half = one.band()

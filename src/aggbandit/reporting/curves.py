@@ -108,6 +108,11 @@ class Curves:
         return f"{self.feedback} feedback, {self.dynamics} dynamics"
 
     @property
+    def marks(self) -> str:
+        """What else must stand beside the name, each with a comma before it."""
+        return (", tuned" if self.tuned else "") + (", reconstructed" if self.reconstructed else "")
+
+    @property
     def episodes_per_second(self) -> float:
         """Episodes of all replicas together, over wall-clock time."""
         return self.last_episode * self.replicas / self.seconds if self.seconds > 0 else math.inf

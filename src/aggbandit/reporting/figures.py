@@ -49,7 +49,7 @@ def regret_figure(curves: Sequence[Curves], *, view: str = "linear") -> Figure:
 
     require_known("view", view, VIEWS)
     with rc_context(RC):
-        names = [textwrap.fill(f"{one.label} ({one.race})", LEGEND_WIDTH) for one in curves]
+        names = [textwrap.fill(f"{one.label} ({one.race}{one.marks})", LEGEND_WIDTH) for one in curves]
         height = 2.05 + 0.15 * sum(1 + name.count("\n") for name in names)
         figure = Figure(figsize=(COLUMN, height), layout="constrained")
         axes = figure.add_subplot()

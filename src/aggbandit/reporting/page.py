@@ -145,7 +145,7 @@ def _legend(curves: Sequence[Curves]) -> str:
 
 def _race(one: Curves) -> str:
     """What it sees and is told, short."""
-    return f"{one.feedback}, dynamics {one.dynamics}{', tuned' if one.tuned else ''}"
+    return f"{one.feedback}, dynamics {one.dynamics}{one.marks}"
 
 
 def _summary(curves: Sequence[Curves]) -> str:
