@@ -55,3 +55,18 @@ class Deadly(Slow):
 
     def update(self, problem, state, episode, draws):
         os.kill(os.getpid(), 9)
+
+
+class Panic(BaseException):
+    """What some extension modules raise; it cannot even say what happened."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panicking(Slow):
+    """Raises what is no Exception."""
+
+    def update(self, problem, state, episode, draws):
+        raise Panic

@@ -1,5 +1,6 @@
 """aggbandit._files: atomic writing, sealed files, state trees."""
 
+import errno
 import math
 import os
 import re
@@ -16,7 +17,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from aggbandit._files import class_name, dump_tree, load_tree, named, open_sealed, sealed, unsealed, write_atomically
+from aggbandit._files import (
+    class_name,
+    dump_tree,
+    load_tree,
+    make_folder,
+    named,
+    open_sealed,
+    sealed,
+    unsealed,
+    write_atomically,
+)
 from aggbandit.errors import DamagedFileError, InvalidInputError
 
 
@@ -69,6 +80,38 @@ def test_forces_content_to_disk_before_the_name_and_the_folder_after(tmp_path, m
     monkeypatch.setattr(os, "replace", replace)
     write_atomically(path, b"12345")
     assert calls == [("fsync", "file", 5), ("replace", True, None), ("fsync", "folder", None)]
+
+
+def test_new_folders_are_forced_to_disk_by_name(tmp_path, monkeypatch):
+    forced = []
+    kept = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: forced.append(os.readlink(f"/proc/self/fd/{handle}")) or kept(handle)
+    )
+    make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    assert sorted(forced) == [str(tmp_path), str(tmp_path / "a")]
+    make_folder(tmp_path / "a" / "b")
+    assert len(forced) == 2
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO])
+def test_a_file_system_need_not_force_folders_but_must_not_fail(tmp_path, monkeypatch, code):
+    """Some network file systems answer EINVAL; EIO is a disk that lost something."""
+    kept = os.fsync
+
+    def fsync(handle):
+        if os.path.isdir(f"/proc/self/fd/{handle}"):
+            raise OSError(code, os.strerror(code))
+        kept(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    if code == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            write_atomically(tmp_path / "state", b"12345")
+    else:
+        write_atomically(tmp_path / "state", b"12345")
+        assert (tmp_path / "state").read_bytes() == b"12345"
 
 
 def test_a_folder_that_is_not_there_is_told_by_the_name_asked_for(tmp_path):

@@ -7,6 +7,7 @@
 Nothing is pickled, so opening a file of unknown origin runs none of its content.
 """
 
+import errno
 import hashlib
 import io
 import json
@@ -33,6 +34,7 @@ _LONGEST_HEADER = 256
 _TREE_HEAD = struct.Struct("<Q")  # bytes of the JSON part
 _ARRAY_KINDS = "biufc"  # bool, signed, unsigned, float, complex
 COPY = "Restore it from a copy."
+_NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)  # what file systems say that keep folders in their own way
 _SAFE_INTEGER = 2**53  # beyond it some JSON readers round
 
 
@@ -64,12 +66,34 @@ def write_atomically(path: AnyPath, data: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    if os.name != "nt":  # Windows cannot open a folder
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    _force_folder(target.parent)
+
+
+def make_folder(path: AnyPath) -> None:
+    """Make the folder, and those above it, where they are missing; their names are forced to disk like a file's."""
+    missing = []
+    folder = Path(os.path.realpath(path))
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    Path(path).mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        with suppress(PermissionError):  # a folder may be one to write into, not to read
+            _force_folder(made.parent)
+
+
+def _force_folder(folder: Path) -> None:
+    """Force the names in the folder to disk."""
+    if os.name == "nt":  # Windows cannot open a folder
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+    finally:
+        os.close(handle)
 
 
 def sealed(payload: bytes, kind: str, version: int) -> bytes:

@@ -180,6 +180,18 @@ def test_damage_is_played_again_on_request(calm, tmp_path, damage):
     assert len(list(tmp_path.glob("*.parquet"))) == len(MIXED.cells)
 
 
+def test_a_damaged_file_stays_where_its_cell_cannot_be_played_again(tmp_path, monkeypatch):
+    study = spec(learner='"slow_learners:Broken"', episodes="20")
+    monkeypatch.setenv("BROKEN_IS_MENDED", "1")
+    swept(study, tmp_path, Threads)
+    first, second = sorted(tmp_path.glob("*.parquet"))
+    for path in (first, second):
+        path.write_bytes(path.read_bytes()[:-1])
+    monkeypatch.delenv("BROKEN_IS_MENDED")
+    assert len(swept(study, tmp_path, Threads, repair=True).failed) == 2
+    assert sorted(tmp_path.glob("*.parquet")) == [first, second]
+
+
 # Failures
 
 
@@ -195,6 +207,32 @@ def test_a_cell_that_fails_keeps_its_traceback_and_the_rest_goes_on(tmp_path, mo
     monkeypatch.setenv("BROKEN_IS_MENDED", "1")
     assert swept(study, tmp_path, Threads, retry=True).done == 2
     assert Store.open(tmp_path).failures() == []
+
+
+@pytest.mark.parametrize("executor", [Threads, Processes], ids=lambda one: one.__name__)
+def test_a_learner_may_raise_anything(tmp_path, executor):
+    study = spec(learner='["slow_learners:Panicking", "uniform"]', episodes="20", seed="0")
+    work = swept(study, tmp_path, executor)
+    assert work.done == 1
+    assert list(work.failed.values()) == ["Panic"]
+    (failure,) = Store.open(tmp_path).failures()
+    assert "raise Panic" in failure.traceback
+
+
+def test_whatever_goes_wrong_with_writing_is_told(tmp_path, monkeypatch):
+    def broken(outcome, folder):
+        raise MemoryError("no room for it")
+
+    monkeypatch.setattr("aggbandit.experiments.executors.keep", broken)
+    with pytest.raises(StorageError, match="MemoryError: no room for it"):
+        swept(MIXED, tmp_path, lambda folder, count: Threads(folder, 1, threads=1))
+
+
+def test_a_worker_whose_driver_dies_within_a_line_ends(tmp_path):
+    worker = Processes(tmp_path, 1)._start()
+    assert b"ready" in worker.stdout.readline()
+    out, _ = worker.communicate(b'{"cell": ["', timeout=60)
+    assert (worker.returncode, out) == (0, b"")
 
 
 def test_a_cell_that_kills_its_worker_fails_alone(tmp_path, monkeypatch):
@@ -282,6 +320,21 @@ def test_a_state_that_cannot_be_used_is_played_from_the_start(calm, tmp_path):
     assert (result.regret == curves(calm["long"])[cell.id].regret).all()
     state.write_bytes(b"damaged")
     assert not play_cell(cell, state_file=state)[1]
+
+
+def test_a_state_that_another_process_removes_meanwhile(calm, tmp_path, monkeypatch):
+    """It was through with the cell."""
+    cell, _ = LONG.cells
+    store = Store.create(tmp_path)
+    store.state_file(cell.id).touch()
+
+    def load(self, path):
+        path.unlink()
+        path.read_bytes()
+
+    monkeypatch.setattr("aggbandit.simulation.run.Simulation.load", load)
+    outcome = tasks.carry_out(cell, store.folder)
+    assert outcome.kind == tasks.DONE, outcome.message
 
 
 def test_a_state_that_fails_half_way_leaves_no_trace(calm, tmp_path):

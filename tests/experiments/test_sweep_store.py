@@ -154,6 +154,30 @@ def test_of_two_valid_files_the_first_by_name_counts(store, results):
     assert damage.replaced
 
 
+def test_what_another_process_repairs_meanwhile_is_read(store, results, monkeypatch):
+    """It removes the damaged file between our look at the folder and our read; the new one has another name."""
+    cell = TINY.cells[0]
+    (path,) = store.files(cell.id)
+    path.write_bytes(b"damaged")
+
+    def repaired_first(asked, kept=stores.read_result):
+        if asked == path and path.exists():
+            data = stores.encoded(cell, results[cell.id][0], started="at another time")
+            write_result(store.folder, cell.id, data)
+            path.unlink()
+        return kept(asked)
+
+    monkeypatch.setattr(stores, "read_result", repaired_first)
+    np.testing.assert_array_equal(store.read(cell.id).regret, results[cell.id][0].regret)
+    path.write_bytes(b"damaged")
+    store.refresh()
+    assert [one.file for one in store.damage()] == []
+    for new in store.folder.glob(f"{cell.id}.*.parquet"):
+        new.unlink()
+    with pytest.raises(InvalidInputError, match=f"has no result of the cell {cell.id}"):
+        store.read(cell.id)
+
+
 def test_many_writers_need_no_lock(tmp_path, results):
     folder = Store.create(tmp_path).folder
 
@@ -313,7 +337,7 @@ def test_a_spec_that_has_changed_is_told(store):
 def test_a_damaged_spec_file_is_named(store):
     path = store.folder / "small.spec"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DamagedFileError, match=r"small\.spec is truncated"):
+    with pytest.raises(DamagedFileError, match=r"small\.spec is truncated.*Remove it: the results do not need"):
         store.specs()
 
 

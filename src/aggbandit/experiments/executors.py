@@ -116,6 +116,8 @@ class Threads(Executor):
         def write(outcome: Outcome) -> None:
             try:
                 ready.put(keep(outcome, self.folder))
+            except BaseException as error:  # noqa: BLE001  a thread would end with it, and nobody would hear of it
+                ready.put(Outcome(outcome.cell, NO_ROOM, stores.in_words(error)))
             finally:
                 room.release()
 

@@ -158,11 +158,12 @@ class Store:
         if store.folder.exists() and not store.folder.is_dir():
             raise InvalidInputError(f"{str(store.folder)!r} is a file; a store is a folder. Give another --out.")
         with cannot_write(store.folder):
-            store.folder.mkdir(parents=True, exist_ok=True)
-            if not store._check_marker():
+            _files.make_folder(store.folder)
+            known = store._check_marker()
+            _files.make_folder(store.folder / STATES)
+            if not known:
                 about = {"format": FORMAT, "aggbandit": __version__, "what": "a store of aggbandit results"}
                 _files.write_atomically(store.folder / MARKER, json.dumps(about, indent=2).encode())
-            (store.folder / STATES).mkdir(exist_ok=True)
             with tempfile.TemporaryFile(dir=store.folder):  # a folder that takes none is told before anything is played
                 pass
         store.refresh()
@@ -250,17 +251,22 @@ class Store:
 
         Raises DamagedFileError, naming every file and what is wrong, where none is valid.
         """
-        if any(not path.exists() for path in self.files(cell)):  # another process has repaired it
+        wrong: list[str] = []
+        for _ in range(2):  # another process may just have repaired it: its file is there under another name
+            wrong = []
+            gone = False
+            for path in self.files(cell):
+                try:
+                    return read_result(path)
+                except DamagedFileError as error:
+                    wrong.append(str(error))
+                except FileNotFoundError:
+                    gone = True
+            if not gone:
+                break
             self.refresh()
-        paths = self.files(cell)
-        if not paths:
+        if not wrong:
             raise InvalidInputError(f"the store {str(self.folder)!r} has no result of the cell {cell}.")
-        wrong = []
-        for path in paths:
-            try:
-                return read_result(path)
-            except DamagedFileError as error:
-                wrong.append(str(error))
         raise DamagedFileError(" ".join(wrong))
 
     def read_all(self, *, skip_damaged: bool = False, cells: Iterable[str] | None = None) -> list[StoredCell]:
@@ -286,6 +292,8 @@ class Store:
                     good += 1
                 except DamagedFileError as error:
                     bad.append((path, str(error)))
+                except FileNotFoundError:  # removed by a process that repairs
+                    continue
             found.extend(Damage(cell, path.name, message, good > 0) for path, message in bad)
         return found
 
@@ -327,7 +335,8 @@ class Store:
         """The specs that were run here, by name."""
         out = []
         for path in sorted(self.folder.glob(f"*{SPEC_SUFFIX}")):
-            found = json.loads(_files.open_sealed(path, SPEC_KIND, SPEC_FORMAT))
+            way_out = "Remove it: the results do not need it, and running the spec again writes it."
+            found = json.loads(_files.open_sealed(path, SPEC_KIND, SPEC_FORMAT, way_out))
             out.append(StoredSpec(found["name"], found["text"], found["groups"]))
         return out
 
@@ -462,12 +471,20 @@ def has_valid_result(folder: Path, cell: str) -> bool:
     return False
 
 
+def in_words(error: BaseException) -> str:
+    """`ValueError: what was wrong`; some errors cannot even say that."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  its __str__ is a learner's code too
+        return type(error).__name__
+
+
 def failure_record(cell: Cell, error: BaseException | str) -> str:
     """Why a cell failed, as JSON."""
     trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
     record = {
         "format": FORMAT, "cell": cell.id, "name": cell.name, "when": now(),
-        "error": f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error,
+        "error": in_words(error) if isinstance(error, BaseException) else error,
         "traceback": trace, "parameters": cell.parameters, "versions": versions(), "machine": machine(),
     }  # fmt: skip
     return json.dumps(record, indent=2, ensure_ascii=False, default=repr)

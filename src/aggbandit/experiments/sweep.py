@@ -98,6 +98,7 @@ def play(
     not played.
     """
     lost = {one.cell for one in work.damage if not one.replaced}
+    done: set[str] = set()
     trouble: list[str] = []
 
     def cells() -> Iterator[Cell]:
@@ -119,6 +120,7 @@ def play(
     def note(outcome: Outcome) -> None:
         if outcome.kind == DONE:
             work.done += 1
+            done.add(outcome.cell)
             store.note(outcome.cell, finished=True)
         elif outcome.kind == FAILED:
             work.failed[outcome.cell] = outcome.message
@@ -133,6 +135,6 @@ def play(
         store.refresh()
     if trouble:
         raise StorageError(trouble[0])
-    store.remove(one.file for one in work.damage)
+    store.remove(one.file for one in work.damage if one.replaced or one.cell in done)
     store.tidy()
     return work

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aggbandit.errors import DamagedFileError, InvalidInputError, StorageError
+from aggbandit.errors import StorageError
 from aggbandit.experiments import store as stores
 from aggbandit.experiments.cells import Cell
 from aggbandit.simulation.result import RunResult
@@ -64,9 +64,10 @@ def play_cell(
         try:
             simulation.load(state_file)
             resumed = True
-        except (DamagedFileError, InvalidInputError, KeyError, TypeError, ValueError):
-            # a state is a convenience: what cannot be continued for certain is played from the start
-            state_file.unlink(missing_ok=True)
+        except Exception:  # noqa: BLE001  a state is a convenience: what cannot be continued for certain, or has just
+            # gone because another process is through with the cell, is played from the start
+            with contextlib.suppress(OSError):
+                state_file.unlink()
             simulation = cell.simulation()
     saved = time.monotonic()
 
@@ -112,8 +113,8 @@ def carry_out(
         return Outcome(cell.id, STOPPED)
     except StorageError as error:
         return Outcome(cell.id, NO_ROOM, str(error))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  a learner may raise anything; the others go on
-        return Outcome(cell.id, FAILED, f"{type(error).__name__}: {error}", error=stores.failure_record(cell, error))
+    except BaseException as error:  # noqa: BLE001  a learner may raise anything; the others go on
+        return Outcome(cell.id, FAILED, stores.in_words(error), error=stores.failure_record(cell, error))
     return Outcome(cell.id, DONE, data=data, seconds=time.perf_counter() - began)
 
 

@@ -7,6 +7,7 @@ cell under way, when told to and also when its input ends: then the driver is go
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -62,8 +63,9 @@ def main() -> int:
 
 
 def _listen(lines: TextIO, tasks: queue.SimpleQueue[dict[str, Any] | None], stop: threading.Event) -> None:
-    for line in lines:
-        tasks.put(json.loads(line))
+    with contextlib.suppress(ValueError):  # a line that is cut short: the driver was killed while it wrote
+        for line in lines:
+            tasks.put(json.loads(line))
     stop.set()
     tasks.put(None)
 
