@@ -519,9 +519,10 @@ def encoded(cell: Cell, result: RunResult, *, started: str, resumed: bool = Fals
     }  # fmt: skip
     pseudo = result.pseudo_regret
 
+    first = pa.array(np.zeros(rows, dtype=np.int8))
+
     def same(value: str) -> Any:
-        zeros = np.zeros(rows, dtype=np.int8)
-        return pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array([value]))
+        return pa.DictionaryArray.from_arrays(first, pa.array([value]))
 
     columns: dict[str, Any] = {
         "cell": same(cell.id),
@@ -540,7 +541,8 @@ def encoded(cell: Cell, result: RunResult, *, started: str, resumed: bool = Fals
     }
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(about, default=_plain).encode()})
     sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd", use_dictionary=_REPEATED, write_statistics=False)
+    # not zstd: to set it up for every column takes longer than a short cell, and curves hardly shrink
+    pq.write_table(table, sink, compression="snappy", use_dictionary=_REPEATED, write_statistics=False)
     return sink.getvalue()
 
 
