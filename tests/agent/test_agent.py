@@ -163,6 +163,20 @@ def test_scores_out_of_bounds_change_nothing(score):
     agent.score("e", loss=6)
 
 
+def test_a_reward_is_the_same_score_as_its_loss_whatever_is_rounded():
+    agent = make(bounds=(0.1, 0.7))
+    agent.episode(id="e").act("s")
+    agent.score("e", reward=0.7)  # 0.1 + 0.7 - 0.7 is below 0.1
+    assert agent.episode(id="e").loss == 0.1
+    other = make(bounds=(0.1, 0.7))
+    assert other.warm_start(agent.export()) == 1
+    agent.episode(id="f").act("s")
+    agent.score("f", loss=0.2)
+    agent.score("f", reward=0.6)  # 0.1 + 0.7 - 0.6 is not 0.2
+    with pytest.raises(OutOfOrderError, match="loss of 0.2 already, and is now given 0.20001"):
+        agent.score("f", loss=0.20001)
+
+
 @pytest.mark.parametrize("score", [{}, {"loss": 1, "reward": 1}])
 def test_a_score_is_one_thing(score):
     agent = make()
@@ -193,6 +207,9 @@ def test_a_choice_may_be_restricted():
         agent.episode().act(0, actions=["shout"])
     with pytest.raises(InvalidInputError, match="at least one action"):
         agent.episode().act(0, actions=[])
+    for told in ("ask", 3):
+        with pytest.raises(InvalidInputError, match="actions must be a list of actions"):
+            agent.episode().act(0, actions=told)
 
 
 def test_a_choice_of_one_teaches_nothing_about_the_others():
@@ -245,6 +262,8 @@ def test_steps_are_held_to_the_script():
     episode.act("b")
     with pytest.raises(OutOfOrderError, match="has used all 3 steps"):
         episode.act("b")
+    with pytest.raises(InvalidInputError, match="step must be an integer, but is 'b'"):
+        episode.act("b", step="b")
     with pytest.raises(InvalidInputError, match="step must be between 0 and 2"):
         agent.policy("a", 3)
 
@@ -292,7 +311,16 @@ def test_it_explains_itself_in_plain_words():
     assert text.startswith("1 at step 1 (of 3), met in 300 of 300 scored episodes: settled on ask.")
     assert "ask" in text.splitlines()[1]
     assert "episodes then lost" in text
+    assert text.endswith("A loss lies between 0 and 6, less is better; a reward r is told as 6 - r.")
     assert agent.explain("elsewhere").startswith("'elsewhere' was met in none of the 300 scored episodes")
+    long = "x" * 10_000
+    with agent.episode() as episode:
+        episode.act(long)
+        episode.end(loss=0)
+    assert agent.explain(long).startswith("'" + "x" * 100)
+    assert len(agent.explain(long)) < 1000
+    with pytest.raises(OutOfOrderError, match="acted at step 0 in state 'x{79}, but is now told 'x{79} there"):
+        agent.episode(id=episode.id).act(long + "y")
 
 
 def test_what_one_agent_exports_another_starts_from(fast_folder):
@@ -341,11 +369,37 @@ def test_a_bad_log_changes_nothing(record, message):
     assert list(agent.export()) == []
 
 
-def test_a_log_that_contradicts_an_episode_is_refused():
+def test_a_log_that_contradicts_an_episode_is_refused_and_changes_nothing():
+    def record(name, loss):
+        return {"id": name, "steps": [{"state": "s", "action": "ask"}], "loss": loss}
+
     agent = make()
-    agent.warm_start([{"id": "a", "steps": [{"state": "s", "action": "ask"}], "loss": 1}])
+    agent.warm_start([record("a", 1)])
+    policy = agent.policy("s", 0)
     with pytest.raises(OutOfOrderError, match="'a' is here already, and differs"):
-        agent.warm_start([{"id": "a", "steps": [{"state": "s", "action": "ask"}], "loss": 2}])
+        agent.warm_start([record("new", 5), record("a", 2)])
+    with pytest.raises(OutOfOrderError, match="'b' is twice in the log, and differently"):
+        agent.warm_start([record("b", 5), record("b", 2)])
+    assert agent.policy("s", 0) == policy
+    assert agent.warm_start([record("c", 5), record("c", 5), record("a", 1)]) == 1
+    assert [told["id"] for told in agent.export()] == ["a", "c"]
+
+
+@pytest.mark.parametrize("log", [3, {"steps": []}])
+def test_a_log_is_a_list(log):
+    with pytest.raises(InvalidInputError, match="log must be a list of episodes or a file of them"):
+        make().warm_start(log)
+
+
+def test_enum_actions_are_exported_by_name_and_come_back(fast_folder):
+    agent = make(actions=[Stage.GREETED, Stage.ASKED])
+    with agent.episode() as episode:
+        episode.act(Stage.ASKED, actions=[Stage.GREETED])
+        episode.end(loss=1)
+    agent.export(fast_folder / "log.jsonl")
+    other = make(actions=[Stage.GREETED, Stage.ASKED])
+    assert other.warm_start(fast_folder / "log.jsonl") == 1
+    assert [r["steps"] for r in other.export()] == [r["steps"] for r in agent.export()]
 
 
 @pytest.mark.parametrize(
@@ -354,6 +408,8 @@ def test_a_log_that_contradicts_an_episode_is_refused():
         ({"actions": []}, "actions must name at least one"),
         ({"actions": "ask"}, "actions must be a list"),
         ({"actions": ["a", 1, "a"]}, r"actions\[2\] is 'a', which is there already"),
+        ({"actions": ["a", 1, True]}, r"actions\[2\] = True equals actions\[1\] = 1, so that `policy`"),
+        ({"actions": ["a", float("nan")]}, "must not name NaN"),
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"horizon": None}, "A new agent needs horizon="),
         ({"bounds": (1, 1)}, "with low < high"),
@@ -368,10 +424,15 @@ def test_bad_configurations_are_refused(arguments, message):
         make(**arguments)
 
 
-@pytest.mark.parametrize("id", ["", 3])
-def test_ids_are_strings(id):
-    with pytest.raises(InvalidInputError, match="id must be a string with something in it"):
-        make().episode(id=id)
+@pytest.mark.parametrize(
+    "id, message",
+    [("", "string with something in it"), (3, "string with something in it"), ("\ud800", "text that UTF-8 can hold")],
+)
+def test_ids_are_strings(id, message):
+    agent = make()
+    for asked in (lambda: agent.episode(id=id), lambda: agent.act(id, 0, "s"), lambda: agent.score(id, loss=1)):
+        with pytest.raises(InvalidInputError, match=f"id must be a {message}"):
+            asked()
 
 
 def test_many_episodes_are_open_at_once_and_more_than_memory_holds(fast_folder, monkeypatch):

@@ -198,6 +198,14 @@ def test_files_from_elsewhere_are_refused_and_left_alone(tmp_path):
         assert path.read_bytes() == content
 
 
+def test_a_place_that_cannot_hold_a_file_is_named(tmp_path):
+    for path in (tmp_path, tmp_path / "missing" / "agent.db"):
+        with pytest.raises(NotDurableError, match=f"{path} cannot be made or opened"):
+            make(path)
+    assert list(tmp_path.iterdir()) == []
+    assert not tmp_path.with_name(tmp_path.name + ".lock").exists()
+
+
 def test_a_new_agent_without_configuration_leaves_no_file(tmp_path):
     with pytest.raises(InvalidInputError, match="A new agent needs actions= and horizon= and bounds="):
         Agent(path=tmp_path / "agent.db")

@@ -1,5 +1,6 @@
 """States as bytes: one form for each value, and the value back."""
 
+import functools
 from enum import Enum, IntEnum, IntFlag
 
 import numpy as np
@@ -23,6 +24,10 @@ class Level(IntEnum):
 class Right(IntFlag):
     READ = 1
     WRITE = 2
+
+
+def nested(depth):
+    return functools.reduce(lambda inner, _: (inner,), range(depth), "x")
 
 
 plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary())
@@ -66,6 +71,11 @@ def test_enum_members_are_known_by_name_and_come_back_as_labels():
     assert encode(label) == encode(Stage.OFFER)
     assert repr(label) == "Stage.OFFER"
     assert from_json(to_json(label)) == label
+    assert from_json(to_json((Stage.OFFER, Level.LOW))) == (label, EnumLabel("Level", "LOW"))
+
+
+def test_what_is_nested_deep_comes_back():
+    assert decode(encode(nested(100))) == nested(100)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +86,7 @@ def test_enum_members_are_known_by_name_and_come_back_as_labels():
         (("a", object()), "must be a str, int, float"),
         (Right(0), "a flag that has no name"),
         (np.zeros(2), "but is a ndarray"),
+        (nested(101), "nested more than 100 deep"),
     ],
 )
 def test_other_values_are_refused(value, message):
@@ -89,7 +100,9 @@ def test_damaged_bytes_are_named(data):
         decode(data)
 
 
-@pytest.mark.parametrize("value", [{"bytes": 3}, {"a": 1, "b": 2}, [1], {"enum": ["a"]}])
+@pytest.mark.parametrize(
+    "value", [{"bytes": 3}, {"bytes": "0"}, {"float": "x"}, {"a": 1, "b": 2}, [1], {"enum": ["a"]}]
+)
 def test_foreign_json_is_refused(value):
     with pytest.raises(InvalidInputError, match="is no state or action"):
         from_json(value)

@@ -30,6 +30,7 @@ from aggbandit.errors import InvalidInputError, OutOfOrderError, UnknownNameErro
 from aggbandit.learners.po_model_free import PolicyOptimizationModelFree
 
 LIVE_LIMIT = 10_000  # episodes kept in memory; all others are read from the file when asked for
+ROUNDING = 1e-12  # scores closer than this share of the bounds are the same one, told as a loss and as a reward
 SNAPSHOT_EVERY = 5_000  # scores between snapshots, or as many as there are rows where that is more
 
 Probabilities = Mapping[Any, float]
@@ -69,7 +70,8 @@ class Agent:
     actions   what can be chosen: a list of names, numbers, Enum members or tuples of these
     horizon   the most steps an episode may have; fewer are fine
     path      where everything is kept; None keeps it in memory only.  An existing file is continued, and then actions,
-              horizon and bounds may be left out; where given they must be the same
+              horizon and bounds may be left out; where given they must be the same.  Actions that are Enum members
+              should be given: the file has their names alone
     bounds    (low, high) of an episode's total, whether losses or rewards are told.  A reward r counts as the loss
               low + high - r
     seed      of the agent's own choices
@@ -179,7 +181,7 @@ class Agent:
                 id = f"{time.time_ns():016x}-{secrets.token_hex(4)}"  # by time, so that they lie together in the file
                 self._keep(_Live(id))
             else:
-                self._find(_as_id(id), create=True)
+                self._find(id, create=True)
         return Episode(self, id)
 
     def act(self, id: str, step: int, state: Any, actions: Sequence[Any] | None = None) -> Any:
@@ -246,7 +248,7 @@ class Agent:
         self._make_durable(waits_for)
 
     def _score(self, live: _Live, loss: float) -> None:
-        if live.loss is not None and live.loss == loss:
+        if live.loss is not None and self._is_same(live.loss, loss):
             return
         self._may_score(live, loss)
         self._begin(live)
@@ -294,7 +296,9 @@ class Agent:
                 record = self._beliefs.record(step, number)
                 if record is not None:
                     seen.append((step, record, self._beliefs.probabilities(step, number).copy()))
-            return explanation.tell(state, seen, self.actions, self._beliefs.episodes, self.horizon, self._frozen)
+            return explanation.tell(
+                state, seen, self.actions, self._beliefs.episodes, self.horizon, self.bounds, self._frozen
+            )
 
     @property
     def frozen(self) -> bool:
@@ -331,15 +335,11 @@ class Agent:
         records = list(log_files.records(log))
         parsed = [self._parsed(record, index) for index, record in enumerate(records)]
         shares = log_files.shares([steps for _, steps, _ in parsed])
-        new = 0
         with self._lock:
             self._alive()
+            fresh = self._fresh(parsed)
             batch = self._batch
-            for name, steps, loss in parsed:
-                known = self._lookup(name)
-                if known is not None:
-                    self._same_episode(known, steps, loss)
-                    continue
+            for name, (steps, loss) in fresh.items():
                 live = self._live[name] = _Live(name)
                 live.source = GIVEN
                 self._begin(live)
@@ -356,9 +356,8 @@ class Agent:
                     )
                 if loss is not None:
                     self._score(live, loss)
-                new += 1
         self._make_durable(batch)
-        return new
+        return len(fresh)
 
     def evaluate(self, policy: Policy | str = "current", *, confidence: float = 0.95) -> evaluation.Evaluation:
         """What another policy would have cost an episode on average, from this agent's own scored episodes.
@@ -465,7 +464,7 @@ class Agent:
         return live
 
     def _find(self, name: str, create: bool) -> _Live:
-        live = self._lookup(name)
+        live = self._lookup(_as_id(name))
         if live is None or (live.number is None and not create):
             if not create:
                 raise UnknownNameError(
@@ -510,12 +509,16 @@ class Agent:
         self._not_expired(live)
 
     def _may_score(self, live: _Live, loss: float) -> None:
-        if live.loss is not None and live.loss != loss:
+        if live.loss is not None and not self._is_same(live.loss, loss):
             raise OutOfOrderError(
-                f"Episode {live.id!r} was scored with a loss of {live.loss:g} already, and is now given {loss:g}. The "
+                f"Episode {live.id!r} was scored with a loss of {live.loss!r} already, and is now given {loss!r}. The "
                 "first score stays."
             )
         self._not_expired(live)
+
+    def _is_same(self, one: float, other: float) -> bool:
+        """Whether two losses are one score, but for the rounding of a reward.  Needs no lock."""
+        return abs(one - other) <= ROUNDING * max(map(abs, self.bounds))
 
     def _not_expired(self, live: _Live) -> None:
         if live.number is not None and live.loss is None and self._is_expired(live.number, live.begun):
@@ -537,14 +540,16 @@ class Agent:
             )
         was = values.decode(next(key for key, known in self._states.items() if known == done.state))
         return (
-            f"Episode {live.id!r} acted at step {step} in state {was!r}, but is now told {state!r} there. A repeat "
-            f"must tell the same; to go on behind its {len(live.acts)} acts, pass step=episode.steps."
+            f"Episode {live.id!r} acted at step {step} in state {was!r:.80}, but is now told {state!r:.80} there. A "
+            f"repeat must tell the same; to go on behind its {len(live.acts)} acts, pass step=episode.steps."
         )
 
     def _allowed(self, actions: Sequence[Any] | None) -> bytes | None:
         """One byte for each action, 1 where on offer; None where all are.  Needs no lock."""
         if actions is None:
             return None
+        if isinstance(actions, (str, bytes)) or not isinstance(actions, Iterable):
+            raise InvalidInputError(f"actions must be a list of actions, but is {actions!r}.")
         mask = bytearray(len(self.actions))
         for action in actions:
             mask[self._action(action)] = 1
@@ -585,7 +590,7 @@ class Agent:
             number = require_number(name, value, low=low, high=high)
         except InvalidInputError as error:
             raise InvalidInputError(f"{error} These are the agent's bounds; nothing was changed.") from None
-        return number if reward is None else low + high - number
+        return number if reward is None else min(high, max(low, low + high - number))
 
     def _total(self, loss: float) -> float:
         low, high = self.bounds
@@ -646,10 +651,26 @@ class Agent:
         name = record.get("id")
         return f"given-{secrets.token_hex(8)}" if name is None else _as_id(name), steps, scored
 
-    def _same_episode(self, known: _Live, steps: list[log_files.Step], loss: float | None) -> None:
-        told = [(self._states.get(key), action) for key, action, _, _ in steps]
-        if told != [(act.state, act.action) for act in known.acts] or known.loss != loss:
-            raise OutOfOrderError(f"Episode {known.id!r} is here already, and differs from the one in the log.")
+    def _fresh(
+        self, parsed: list[tuple[str, list[log_files.Step], float | None]]
+    ) -> dict[str, tuple[list[log_files.Step], float | None]]:
+        """What of a log is new, by id, after checking all that is not: nothing may have changed where it raises."""
+        fresh: dict[str, tuple[list[log_files.Step], float | None]] = {}
+        for name, steps, loss in parsed:
+            told = [(key, action) for key, action, _, _ in steps]
+            if name in fresh:
+                same = told == [(key, action) for key, action, _, _ in fresh[name][0]] and loss == fresh[name][1]
+                here = "twice in the log, and differently"
+            elif (known := self._lookup(name)) is not None and known.number is not None:
+                numbers = [(self._states.get(key), action) for key, action in told]
+                same = numbers == [(act.state, act.action) for act in known.acts] and loss == known.loss
+                here = "here already, and differs from the one in the log"
+            else:
+                fresh[name] = steps, loss
+                continue
+            if not same:
+                raise OutOfOrderError(f"Episode {name!r} is {here}. Nothing was changed.")
+        return fresh
 
     def _chances(self, policy: Policy | str) -> Callable[[int, Act], float]:
         """How likely a policy is to act as an episode did; needs no lock."""
@@ -778,7 +799,7 @@ class Episode:
 
         `step` counts itself, from 0; a step that has its act already returns that one.
         """
-        step = self._step if step is None else step
+        step = self._step if step is None else require_integer("step", step, low=0)
         if step >= self._agent.horizon:
             raise OutOfOrderError(
                 f"Episode {self.id!r} has used all {self._agent.horizon} steps of the agent's horizon; end it."
@@ -807,4 +828,9 @@ class Episode:
 def _as_id(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidInputError(f"id must be a string with something in it, but is {value!r}.")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidInputError(f"id must be a text that UTF-8 can hold, but is {value!r}.") from None
     return value

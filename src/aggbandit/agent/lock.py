@@ -1,9 +1,10 @@
 """One agent a file: a lock that the operating system lets go when its holder ends, however it ends."""
 
+import errno
 import os
 from pathlib import Path
 
-from aggbandit.agent.errors import InUseError
+from aggbandit.agent.errors import InUseError, NotDurableError
 
 
 class FileLock:
@@ -11,7 +12,15 @@ class FileLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + ".lock")
-        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise NotDurableError(
+                f"{path} cannot be made or opened: {error.strerror}. Name a file in a folder that is there and may be "
+                "written to."
+            ) from error
         try:
             _lock(self._handle)
         except OSError as error:

@@ -13,6 +13,8 @@ Step = tuple[bytes, int, float | None, bytes | None]  # state, action, probabili
 
 def records(log: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     if not isinstance(log, (str, os.PathLike)):
+        if isinstance(log, Mapping) or not isinstance(log, Iterable):
+            raise InvalidInputError(f"log must be a list of episodes or a file of them, but is a {type(log).__name__}.")
         yield from log
         return
     with open(log, encoding="utf-8") as file:

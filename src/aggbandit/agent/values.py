@@ -9,6 +9,7 @@ exactly when their types and contents agree: 1, 1.0 and True are three states.  
 """
 
 import struct
+from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from aggbandit.errors import DamagedFileError, InvalidInputError
 
+DEEPEST = 100  # tuples within tuples, so that what was written can be read again whatever calls it
 KINDS = "a str, int, float, bool, None, bytes, an Enum member, or a tuple of these"
 
 
@@ -29,7 +31,7 @@ class EnumLabel(NamedTuple):
         return f"{self.cls}.{self.name}"
 
 
-def encode(value: Any, subject: str = "state") -> bytes:
+def encode(value: Any, subject: str = "state", depth: int = 0) -> bytes:
     """The canonical bytes of `value`; each kind has a letter, what varies in length says how long it is."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -54,7 +56,12 @@ def encode(value: Any, subject: str = "state") -> bytes:
     if isinstance(value, (bytes, bytearray)):
         return b"b" + _sized(bytes(value))
     if isinstance(value, tuple):
-        return b"t" + struct.pack(">I", len(value)) + b"".join(encode(item, subject) for item in value)
+        if depth == DEEPEST:
+            raise InvalidInputError(
+                f"{subject} has tuples nested more than {DEEPEST} deep; name it by something flatter."
+            )
+        inner = b"".join(encode(item, subject, depth + 1) for item in value)
+        return b"t" + struct.pack(">I", len(value)) + inner
     hint = " Use a tuple instead of the list." if isinstance(value, list) else ""
     raise InvalidInputError(f"{subject} must be {KINDS}, but is a {type(value).__qualname__}: {value!r:.80}.{hint}")
 
@@ -72,6 +79,8 @@ def decode(data: bytes) -> Any:
 
 def to_json(value: Any) -> Any:
     """`value` for a JSON file: plain where JSON tells the kinds apart, {"kind": content} elsewhere."""
+    if isinstance(value, (Enum, np.generic)):  # before the plain kinds: an IntEnum is an int as well
+        value = decode(encode(value))
     if isinstance(value, EnumLabel):
         return {"enum": [value.cls, value.name]}
     if isinstance(value, bytes):
@@ -91,11 +100,12 @@ def from_json(value: Any) -> Any:
             case "enum", [str(cls), str(name)]:
                 return EnumLabel(cls, name)
             case "bytes", str(digits):
-                return bytes.fromhex(digits)
+                with suppress(ValueError):
+                    return bytes.fromhex(digits)
             case "tuple", list(items):
                 return tuple(from_json(item) for item in items)
-            case "float", str(text):
-                return float(text)
+            case "float", "nan" | "inf" | "-inf":
+                return float(content)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise InvalidInputError(f"{value!r:.80} is no state or action as `export` writes them.")
