@@ -57,7 +57,7 @@ MUTATIONS = [
     # files
     Mutation("_files.py", "            os.fsync(file.fileno())\n", "", FILES),
     Mutation("_files.py", "os.replace(temporary, target)", "target.write_bytes(data)", FILES),
-    Mutation("_files.py", "            os.fsync(folder)\n", "            pass\n", FILES),
+    Mutation("_files.py", "        os.fsync(handle)\n", "        pass\n", FILES),
     Mutation("_files.py", "digest(said.encode() + payload)", "digest(payload)", FILES),
     Mutation("_files.py", "    if len(payload) > length:", "    if False:", FILES),
     Mutation("_files.py", "if found_version != version:", "if found_version > version:", FILES),

@@ -21,7 +21,7 @@
 
 #define MODEL_RATE ((real)0.4)  // as kernels.po_practical and kernels.po_model_free, where they are explained
 #define CAUTION ((real)3.0)
-#define NOISE ((real)1e-9)
+#define NOISE ((real)(sizeof(real) == 8 ? 1e-9 : 1e-4))  // float32 rounds half a billion times coarser
 
 struct Arguments {
     const real* transitions;         // (STEPS, S, A, WIDTH): p(s'|s, a), s' last
