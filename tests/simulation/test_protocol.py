@@ -84,6 +84,27 @@ def test_nothing_handed_over_leads_to_what_is_hidden(feedback: str, dynamics: st
     assert has_transition == (dynamics == "known")
 
 
+@pytest.mark.parametrize("kind", ["recorded", "switching", "bernoulli"])
+def test_full_information_is_that_of_one_episode(kind: str) -> None:
+    """The tables shown used to be views, whose base held those of the episodes to come."""
+    kept: list[Any] = []
+    tables = np.random.default_rng(1).random((5, 3, 3, 2))
+    losses = {
+        "recorded": lambda: ab.adversaries.Recorded(tables),
+        "switching": lambda: ab.adversaries.make("switching", MDP, blocks=5, seed=0),
+        "bernoulli": lambda: ab.adversaries.make("bernoulli", MDP, seed=0),
+    }[kind]()
+    ab.run(MDP, losses, Spy(feedback="full", kept=kept), episodes=5, keep_policy=False)
+    shown = [item for item in kept if isinstance(item, Episode)]
+    everything = losses.for_episodes(5).tables(0, 5)
+    assert [episode.index for episode in shown] == list(range(5))
+    for episode in shown:
+        np.testing.assert_array_equal(episode.table, everything[episode.index])
+        reached = [array for array in reachable_arrays([episode]) if array.size >= everything[0].size]
+        assert {array.shape for array in reached} == {(3, 3, 2)}
+        assert not any(np.shares_memory(array, everything) for array in reached)
+
+
 def test_the_search_for_hidden_arrays_finds_them() -> None:
     """The spy's own check, fed a leak."""
     leaky = Episode(0, STATES, ACTIONS, table=TABLE[:])

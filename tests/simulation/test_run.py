@@ -14,6 +14,7 @@ import aggbandit as ab
 from aggbandit.errors import DamagedFileError, InvalidInputError
 from aggbandit.learners.base import Draws, Episode, Problem
 from aggbandit.simulation import run as run_module
+from aggbandit.simulation.engines.plain import sampler
 from aggbandit.simulation.losses import LossReader
 from aggbandit.simulation.run import Progress, Simulation, checkpoint_episodes, interrupts_held
 from naive import planning as naive
@@ -139,21 +140,25 @@ def test_a_replica_does_not_depend_on_its_company(learner: Any) -> None:
 def test_saved_and_continued_gives_the_same_bits(learner: Any, tmp_path: Path) -> None:
     whole = simulation(learner, switching())
     whole.play(block_episodes=50)
+    stopped_half_way(simulation(learner, switching())).save(tmp_path / "state")
+    second = simulation(learner, switching())
+    second.play(block_episodes=50, state_file=tmp_path / "state")
+    same(whole.result(), second.result())
+
+
+def stopped_half_way(under_way: Simulation) -> Simulation:
+    """Played up to some episode from 150 on, and told to stop there."""
 
     class Stop(Exception):
         pass
 
-    def stop_half_way(progress: Progress) -> None:
+    def stop(progress: Progress) -> None:
         if progress.done >= 150:
             raise Stop("half-way")
 
-    first = simulation(learner, switching())
     with pytest.raises(Stop, match="half-way"):
-        first.play(block_episodes=50, report=stop_half_way)
-    first.save(tmp_path / "state")
-    second = simulation(learner, switching())
-    second.play(block_episodes=50, state_file=tmp_path / "state")
-    same(whole.result(), second.result())
+        under_way.play(block_episodes=50, report=stop)
+    return under_way
 
 
 def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
@@ -303,6 +308,76 @@ def test_late_feedback_arrives_when_it_is_due() -> None:
         ab.run(MDP, switching(), Late(), episodes=5, delays=[2, 0, 0, -1, 0])
     with pytest.raises(InvalidInputError, match="delays is -1, but feedback cannot arrive before"):
         ab.run(MDP, switching(), Late(), episodes=5, delays=-1)
+    arrivals.clear()
+    # after the last episode, or later
+    for never in (5, 2**63 - 1, np.array([4, 2**64 - 1, 3, 2, 2**64 - 1], np.uint64)):
+        ab.run(MDP, switching(), Late(), episodes=5, delays=never, keep_policy=False)
+    assert [index for _, index in arrivals] == [0]
+
+
+LATE = [
+    ("dapo", {}),
+    ("dapo", {"dynamics": "unknown", "radius_scale": 0.1}),
+    ("dapo", {"feedback": "aggregate"}),
+    ("po-practical", {}),
+    ("po-practical", {"dynamics": "unknown"}),
+    ("po-model-free", {}),
+]
+DELAYS = {
+    "fixed": np.full(300, 7),
+    "random": np.random.default_rng(0).integers(0, 60, size=300),
+    "one that never comes": np.where(np.arange(300) % 9, 0, 10**6),
+    "all at once": 299 - np.arange(300),
+}
+
+
+@pytest.mark.parametrize("delays", DELAYS.values(), ids=DELAYS)
+@pytest.mark.parametrize("name, arguments", LATE)
+def test_late_feedback_is_that_of_a_session(name: str, arguments: dict[str, Any], delays: Any) -> None:
+    """`run` with delays, against a person who begins each episode and reports it when its feedback has come."""
+    learner = ab.learners.make(name, **arguments)
+    K = delays.size
+    result = ab.run(MDP, switching(), learner, episodes=K, seed=9, delays=delays)
+    session = ab.start(learner, Problem.of(MDP, K, learner.needs), seed=9)
+    sample, tables = sampler(MDP), switching().for_episodes(K).tables(0, K)
+    due: dict[int, list[Any]] = {}
+    for k in range(K):
+        assert session.begin() == k
+        states, actions = sample(session.policy, 0, k, np.uint64(9))
+        losses = tables[k, np.arange(MDP.H), states, actions]
+        told = losses if learner.needs.feedback == "semi-bandit" else float(sum(losses))
+        due.setdefault(k + delays[k], []).append((states, actions, told, k))
+        for report in due.pop(k, []):
+            session.update(*report)
+    np.testing.assert_array_equal(result.policy[0], session.policy)
+    assert np.abs(session.policy - 1 / MDP.A).max() > 1e-3
+
+
+@pytest.mark.parametrize("delays", DELAYS.values(), ids=DELAYS)
+@pytest.mark.parametrize("name, arguments", LATE)
+def test_saved_and_continued_while_feedback_is_under_way(
+    name: str, arguments: dict[str, Any], delays: Any, tmp_path: Path
+) -> None:
+    learner = ab.learners.make(name, **arguments)
+    whole = simulation(learner, switching(), delays=delays)
+    whole.play(block_episodes=50)
+    stopped_half_way(simulation(learner, switching(), delays=delays)).save(tmp_path / "state")
+    continued = simulation(learner, switching(), delays=delays)
+    continued.play(block_episodes=50, state_file=tmp_path / "state")
+    same(whole.result(), continued.result())
+    with pytest.raises(InvalidInputError, match="state of another run"):
+        simulation(learner, switching(), delays=delays + 1).load(tmp_path / "state")
+
+
+def test_only_what_is_still_to_come_is_kept() -> None:
+    """Feedback that never arrives used to be kept, and every wait to be looked through at every episode."""
+    for never in (300, 10**6):
+        played = simulation(Wanderer(), switching(), delays=np.full(300, never), replicas=1)
+        played.play()
+        assert played.engines[0].state()["late"] == [[]]
+    waiting = stopped_half_way(simulation(Wanderer(), switching(), delays=np.full(300, 20), replicas=1))
+    done = waiting._done
+    assert [episode["index"] for episode in waiting.engines[0].state()["late"][0]] == list(range(done - 20, done))
 
 
 def test_checkpoints() -> None:

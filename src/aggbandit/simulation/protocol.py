@@ -29,7 +29,8 @@ def observed(
     states, actions = frozen(states), frozen(actions)
     shown = policy if needs.late_feedback else None
     if needs.feedback not in (AGGREGATE, SEMI_BANDIT):
-        return Episode(index, states, actions, table=frozen(table), policy=shown)
+        # a copy: a view's base would be the tables of the episodes to come as well
+        return Episode(index, states, actions, table=frozen(table.copy()), policy=shown)
     losses = table[np.arange(len(states)), states, actions]
     if needs.feedback == SEMI_BANDIT:
         return Episode(index, states, actions, losses=frozen(losses), policy=shown)

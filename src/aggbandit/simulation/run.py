@@ -415,7 +415,8 @@ def _delays(delays: Any, K: int, learner: Any) -> IntArray | None:
         return None
     if not learner.needs.late_feedback:
         raise InvalidInputError(f"{learner.name} does not take late feedback; delays must be None or 0 for it.")
-    return np.array(np.broadcast_to(given, (K,)), dtype=np.int64)
+    # beyond K is never, however far: no sum of an index and a delay overflows
+    return np.array(np.broadcast_to(np.minimum(given, K), (K,)), dtype=np.int64)
 
 
 def _next_size(played: int, took: float) -> int:

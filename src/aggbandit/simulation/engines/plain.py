@@ -42,7 +42,7 @@ class PlainEngine(Engine):
         self._costs = np.zeros((replicas, 2))
         self._pseudo_costs = np.zeros((replicas, 2))
         self._held = np.zeros((replicas, 2))  # the latest evaluation: expected loss, and against the mean table
-        self._late: list[list[Episode]] = [[] for _ in range(replicas)]
+        self._late: list[dict[int, list[Episode]]] = [{} for _ in range(replicas)]  # by the episode they arrive after
         self._has_mean = False
 
     def play(self, block: LossBlock) -> None:
@@ -85,11 +85,15 @@ class PlainEngine(Engine):
         """The episodes whose feedback arrives at the end of episode k, oldest first."""
         if self._delays is None:
             return [seen]
-        late = self._late[r]
-        late.append(seen)
-        due = [episode for episode in late if episode.index + self._delays[episode.index] == k]
-        self._late[r] = [episode for episode in late if episode.index + self._delays[episode.index] != k]
-        return due
+        self._wait(r, seen)
+        return self._late[r].pop(k, [])
+
+    def _wait(self, r: int, episode: Episode) -> None:
+        """Keep an episode until its feedback is due; not at all where that is never."""
+        assert self._delays is not None
+        due = episode.index + int(self._delays[episode.index])
+        if due < self._delays.size:
+            self._late[r].setdefault(due, []).append(episode)
 
     def cost(self) -> FloatArray:
         total: FloatArray = self._costs.sum(axis=1)
@@ -107,7 +111,10 @@ class PlainEngine(Engine):
             "costs": self._costs,
             "pseudo_costs": self._pseudo_costs,
             "held": self._held,
-            "late": [[dataclasses.asdict(episode) for episode in late] for late in self._late],
+            "late": [
+                [dataclasses.asdict(episode) for episodes in late.values() for episode in episodes]
+                for late in self._late
+            ],
             "has_mean": self._has_mean,
         }
 
@@ -116,7 +123,10 @@ class PlainEngine(Engine):
         self._costs = np.array(state["costs"])
         self._pseudo_costs = np.array(state["pseudo_costs"])
         self._held = np.array(state["held"])
-        self._late = [[Episode(**episode) for episode in late] for late in state["late"]]
+        self._late = [{} for _ in state["late"]]
+        for r, late in enumerate(state["late"]):
+            for episode in late:
+                self._wait(r, Episode(**episode))
         self._has_mean = state["has_mean"]
 
 
