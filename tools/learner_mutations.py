@@ -160,7 +160,7 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ("kernels/kl_projection.py", "learners/parts/test_relative_entropy.py"): [
         ("mass = sign * 0.5 * radius", "mass = sign * radius"),
         ("                if below >= above and", "                if"),
-        ("        keep_alive(kind, lower_tsas, upper_tsas, radius_hsa, k_hsat[: H - 1])\n", ""),
+        ("        keep_alive(k_hsat[: H - 1])\n", ""),
         (
             "log_policy_hsa[h, s, a] -= cost_hsa[h, s, a] + g_hsa[h, s, a]",
             "log_policy_hsa[h, s, a] -= cost_hsa[h, s, a]",

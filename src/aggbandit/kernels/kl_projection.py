@@ -29,7 +29,7 @@ KNOWN, BOXES, BALLS = 0, 1, 2
 
 _ARMIJO = 0.1
 _FLOOR = 1e-250  # a probability below counts as this one: logarithms stay finite
-_LEAST = 1e-10  # of a kernel's probability where its set allows any: a later, smaller set may ask for more of it
+_LEAST = 1e-10  # of a kernel's probability, whatever its set says: a later set may ask for more of it
 _LAST_STEP = 1e-6  # decrement after which one full step leaves its square
 _NOTHING = 1e-14  # of a row's mass: rounding
 
@@ -161,10 +161,11 @@ def best_row(kind, lower_t, upper_t, radius, k0_t, v_t, scratch_w_t, out_k_t, ou
 
 
 @njit(cache=True)
-def keep_alive(kind, lower_tsas, upper_tsas, radius_hsa, k_hsat):
-    """Raise what has all but vanished to `_LEAST` where the set leaves room, and scale rows back to 1.
+def keep_alive(k_hsat):
+    """Raise what has all but vanished to `_LEAST`, and scale rows back to 1.
 
-    A place that no mass comes to can never get any again, but the set of the next epoch may send some there.
+    A place that no mass comes to can never get any again, but the set of the next epoch may send some there: a set of
+    radius 0 excludes today what it holds tomorrow.
     """
     rows, S, A = k_hsat.shape[:3]
     for h in range(rows):
@@ -172,9 +173,7 @@ def keep_alive(kind, lower_tsas, upper_tsas, radius_hsa, k_hsat):
             for a in range(A):
                 total = 0.0
                 for i in range(S):
-                    room = radius_hsa[h, s, a] if kind == BALLS else upper_tsas[h, s, a, i]
-                    if k_hsat[h, s, a, i] < _LEAST and room > _LEAST:
-                        k_hsat[h, s, a, i] = _LEAST
+                    k_hsat[h, s, a, i] = max(k_hsat[h, s, a, i], _LEAST)
                     total += k_hsat[h, s, a, i]
                 for i in range(S):
                     k_hsat[h, s, a, i] /= total
@@ -313,7 +312,7 @@ def project(
                 log_policy_hsa[h, s, a] -= greatest + np.log(total)
     if kind != KNOWN:
         k_hsat[: H - 1] = out_k[: H - 1]
-        keep_alive(kind, lower_tsas, upper_tsas, radius_hsa, k_hsat[: H - 1])
+        keep_alive(k_hsat[: H - 1])
     reach_hs[:] = 0.0
     reach_hs[0] = initial_s
     for h in range(H - 1):

@@ -55,6 +55,7 @@ class BanditUcOReps(Learner[State]):
     """
 
     id = "bandit-uc-o-reps"
+    version = 2
     reconstructed = True
     update_by = CONVEX_PROBLEM
     needs = Needs(feedback=SEMI_BANDIT, dynamics=UNKNOWN, losses=ADVERSARIAL)

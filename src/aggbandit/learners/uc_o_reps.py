@@ -55,6 +55,7 @@ class UcOReps(Learner[State]):
     """
 
     id = "uc-o-reps"
+    version = 2
     update_by = CONVEX_PROBLEM
     needs = Needs(feedback=FULL, dynamics=UNKNOWN, losses=ADVERSARIAL)
 

@@ -54,6 +54,7 @@ class UobReps(Learner[State]):
     """
 
     id = "uob-reps"
+    version = 2
     update_by = CONVEX_PROBLEM
     needs = Needs(feedback=SEMI_BANDIT, dynamics=UNKNOWN, losses=ADVERSARIAL)
 

@@ -175,6 +175,20 @@ def test_a_smaller_set_may_ask_for_what_had_all_but_vanished(shape):
     assert flow_residual(mass_of(q), q.kernel_hsat, initial) < 1e-13
 
 
+@pytest.mark.parametrize("shape", ["boxes", "balls"])
+def test_one_kernel_after_another_that_excludes_it(shape):
+    # radius_scale=0: the set is the frequencies alone, and what was never seen yesterday may be seen today
+    H, S, A = 4, 3, 1
+    initial, nothing = np.array([1.0, 0.0, 0.0]), np.zeros((4, 3, 1))
+    q = relative_entropy.of_unknown_dynamics(H, S, A, initial)
+    for seen in ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.0, 0.8], [0.0, 1.0, 0.0]):
+        only = np.broadcast_to(seen, (H, S, A, S)).copy()
+        one = relative_entropy.boxes(only, only) if shape == "boxes" else relative_entropy.balls(only, nothing)
+        relative_entropy.step(q, initial, one, nothing)
+        np.testing.assert_allclose(q.reach_hs[1:], np.broadcast_to(seen, (H - 1, S)), atol=1e-8)
+        np.testing.assert_allclose(q.kernel_hsat[:-1], only[:-1], atol=1e-9)
+
+
 def test_rows_of_boxes_and_balls_by_hand():
     k, group = np.empty(3), np.empty(3, np.int64)
     # Σ clip(τ w, lower, upper) = 1 with w = (1, 1, 1), whose logarithms are given: the first is held at 0.1, and the

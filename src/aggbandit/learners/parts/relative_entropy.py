@@ -64,7 +64,8 @@ def step(q: Occupancy, initial_s: FloatArray, within: Kernels, cost_hsa: FloatAr
     if not decrement <= GOOD_ENOUGH:
         raise AggbanditError(
             f"The projection onto occupancies stopped at a Newton decrement of {decrement:.3g}, but should come below "
-            f"{GOOD_ENOUGH:g}: losses estimated too large for double precision. Lower step_scale or raise exploration."
+            f"{GOOD_ENOUGH:g}: losses estimated too large for double precision. Lower the step size, or raise "
+            "exploration (floor)."
         )
 
 
