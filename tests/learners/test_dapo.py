@@ -110,6 +110,27 @@ def test_the_bonus_is_bounded():
     assert greatest.max() <= 5 * 3  # b <= 3 H + 2 H
 
 
+@pytest.mark.equation("LRS23-eta")
+@pytest.mark.parametrize("dynamics, enough", [("known", 9), ("unknown", 25 * 3**2)])
+def test_the_step_keeps_the_bonus_stable(dynamics, enough):
+    # η B <= 1 is what the analysis needs, b <= 3 H + 2 H (the 2 H with unknown dynamics): see the test above
+    H, S, A = 3, 2, 2
+    known = np.full((H, S, A, S), 0.5) if dynamics == "known" else None
+    greatest = H * H * (3 if dynamics == "known" else 5)
+    lowered = []
+    for K in (1, 2, 5, enough, 10 * enough):
+        told = Dapo(dynamics=dynamics).resolved(Problem(H=H, S=S, A=A, episodes=K, transition=known))
+        assert told["step_size"] * greatest <= 1.0 + 1e-12
+        assert told["exploration"] == pytest.approx(2 * H * told["step_size"], rel=1e-14)
+        lowered.append(told["step_lowered"])
+        paper = (H**2 * S * A * K + H**4 * K) ** -0.5 * (1 if dynamics == "known" else H)
+        assert told["step_size"] == pytest.approx(min(paper, 1 / greatest), rel=1e-14)
+    assert lowered[0]
+    assert not any(lowered[-2:])
+    one = Problem(H=H, S=S, A=A, episodes=1, transition=known)
+    assert not Dapo(dynamics=dynamics, bonus_scale=0.0).resolved(one)["step_lowered"]
+
+
 def test_late_feedback_is_taken_by_run():
     mdp = ab.instances.make("random", states=3, actions=2, horizon=3, seed=3)
     losses = ab.adversaries.make("switching", mdp, blocks=4, seed=0)

@@ -95,6 +95,7 @@ class Dapo:
         self.step = 1 / sqrt(H**2 * S * A * K + H**4 * (K + delay))
         if transition is None:
             self.step *= H
+        self.step = min(self.step, 1 / ((5 if transition is None else 3) * H**2))  # η B <= 1, as b <= 3 H + 2 H
 
     def update(self, states, actions, losses, played):
         H, S, A = self.shape

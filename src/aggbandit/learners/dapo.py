@@ -60,12 +60,15 @@ class Dapo(Learner[State]):
     Departs  where several feedbacks arrive at once: they are taken in turn, so that for the second π^k is the policy
              after the first.  With unknown dynamics the set is that of the feedback's arrival instead of that of the
              episode's beginning: smaller, as independent of episode j, and nothing needs to be remembered.  Feedback
-             "aggregate" is not in the paper.  `total_delay` (D) must be told where delays are expected.
+             "aggregate" is not in the paper.  `total_delay` (D) must be told where delays are expected.  For very small
+             K (below 9, or 25 H² with unknown dynamics) η is lowered to what the analysis takes for granted,
+             η B <= 1: `step_lowered` tells.
     Cost     O(H S² A) time a feedback with known dynamics, O(H² S³ A) with unknown ones; O(H S² A) memory, beside the
              policies of pending episodes, which whoever drives it keeps.
     """
 
     id = "dapo"
+    version = 2
     update_by = CLOSED_FORM
 
     feedback: str = SEMI_BANDIT  # or "aggregate"
@@ -100,8 +103,8 @@ class Dapo(Learner[State]):
         problem.require_episodes(self.name)
 
     def resolved(self, problem: Problem) -> Resolved:
-        step_size, exploration = self._steps(problem)
-        return {"step_size": step_size, "exploration": exploration}
+        step_size, exploration, lowered = self._steps(problem)
+        return {"step_size": step_size, "exploration": exploration, "step_lowered": lowered}
 
     def init(self, problem: Problem, draws: Draws) -> State:
         counts_hsas = transition_counts.none_yet(*(problem.shape if self.dynamics != KNOWN else (0, 0, 0)))
@@ -112,7 +115,7 @@ class Dapo(Learner[State]):
 
     def update(self, problem: Problem, state: State, episode: Episode, draws: Draws) -> State:
         H, S, A = problem.shape
-        step_size, exploration = self._steps(problem)
+        step_size, exploration, _ = self._steps(problem)
         played_hsa = state.policy_hsa if episode.policy is None else np.ascontiguousarray(episode.policy)
         if self.dynamics == KNOWN:
             lower = upper = occupancy_polytope.dense_transition(problem)
@@ -141,14 +144,23 @@ class Dapo(Learner[State]):
             transition_counts.add_trajectory(state.counts_hsas, episode.states, episode.actions)
         return state
 
-    def _steps(self, problem: Problem) -> tuple[float, float]:
-        """η and γ.  [eq:LRS23-eta]"""
+    def _steps(self, problem: Problem) -> tuple[float, float, bool]:
+        """η and γ, and whether η had to be lowered.  [eq:LRS23-eta]
+
+        b <= H (3 + 2 width_scale) bonus_scale, or 3 H bonus_scale with known dynamics, so that B is at most H times as
+        much, and the analysis needs η B <= 1.
+        """
         H, S, A = problem.shape
         K = problem.require_episodes(self.name)
-        step_size = self.step_scale / sqrt(H * H * S * A * K + H**4 * (K + self.total_delay))
+        paper = 1.0 / sqrt(H * H * S * A * K + H**4 * (K + self.total_delay))
+        width = 0.0
         if self.dynamics != KNOWN:
-            step_size *= H
-        return step_size, 2.0 * step_size * H if self.exploration is None else self.exploration
+            paper, width = paper * H, 2.0 * self.width_scale
+        greatest_bonus = H * H * (3.0 + width) * self.bonus_scale
+        lowered = paper * greatest_bonus > 1.0
+        step_size = self.step_scale * (1.0 / greatest_bonus if lowered else paper)
+        exploration = 2.0 * step_size * H if self.exploration is None else self.exploration
+        return step_size, exploration, lowered
 
 
 def delay_ratio(played_hsa: FloatArray, policy_hsa: FloatArray) -> FloatArray:
