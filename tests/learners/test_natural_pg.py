@@ -73,6 +73,13 @@ def test_it_steps_at_the_end_of_a_batch_only():
     np.testing.assert_allclose(state.policy_hsa, weights / weights.sum(axis=-1, keepdims=True), rtol=1e-12)
 
 
+def test_an_action_that_has_died_out_needs_no_damping():
+    # 0 / 0 otherwise: with damping 0 the policy may come down to 0 by underflow
+    policy = np.array([[[1.0, 0.0]]])
+    w = natural_gradient(policy, np.array([[[0.6, 0.0]]]), np.array([[[2.0, 0.0]]]), 0.1, 0.0)
+    np.testing.assert_allclose(w, [[[0.2, 0.0]]], rtol=1e-14)
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(InvalidInputError, match="batch must be at least 1"):
         NaturalPg(batch=0)

@@ -81,5 +81,7 @@ def natural_gradient(
     [eq:K01-natural-gradient]  With damping 0 a solution of F w = g, where (F w)(a) = n (π(a) w(a) − π(a) Σ π w).
     """
     met_hs = visits_hsa.sum(axis=-1, keepdims=True)
-    w_hsa: FloatArray = (totals_hsa - baseline * visits_hsa) / (np.maximum(met_hs, 1.0) * (policy_hsa + damping))
+    below_hsa = np.maximum(met_hs, 1.0) * (policy_hsa + damping)
+    w_hsa = np.zeros(policy_hsa.shape)  # so too where damping is 0 and the policy has come down to 0
+    np.divide(totals_hsa - baseline * visits_hsa, below_hsa, out=w_hsa, where=below_hsa > 0.0)
     return w_hsa

@@ -28,7 +28,7 @@ class Ucrl2(Learner[State]):
 
     Q_h(s, a) = min(1, r̄ + √(7 ln(2 H S A t / δ) / (2 n))) + max_q Σ_{s'} q(s') V_{h+1}(s')     [eq:JOA10-rewards]
     ‖q − p̄‖₁ <= √(14 S ln(2 H A t / δ) / n)                                                     [eq:JOA10-balls]
-    V_h(s) = max_a Q_h(s, a);   a new policy when n_h(s, a) >= 2 max(1, n at its beginning)     [eq:JOA10-epochs]
+    V_h(s) = max_a Q_h(s, a);   a new policy when n_h(s, a) >= max(1, 2 n at its beginning)     [eq:JOA10-epochs]
 
     Rewards are r = 1 − ℓ, n = max(1, n_h(s, a)), t the steps taken so far.
 
