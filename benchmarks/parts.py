@@ -3,7 +3,7 @@
     python -m benchmarks.parts [--sizes 10,10,4 5,5,3 20,100,10] [--replicas 256]
 
 Each part of the lanes' kernel is played by itself, over and over on the same numbers, and its share is that of their
-sum.  The limits are measured in the same run: multiply-adds in registers alone, and copying of arrays beyond all caches.
+sum.  The limits are measured in the same run: multiply-adds in registers alone, and copying beyond all caches.
 """
 
 import argparse
