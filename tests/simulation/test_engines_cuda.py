@@ -12,6 +12,7 @@ from aggbandit.learners.po_model_free import PolicyOptimizationModelFree
 from aggbandit.learners.po_practical import PolicyOptimizationPractical
 from aggbandit.learners.po_unknown import PolicyOptimizationUnknown
 from aggbandit.simulation.engines.cuda import po_known, po_model_free, po_practical, po_unknown, practical, tiles
+from aggbandit.simulation.engines.cuda.base import spread_over
 from aggbandit.simulation.engines.cuda.po_known import GroupsEngine, ProductsEngine, ThreadsEngine
 from aggbandit.simulation.engines.cuda.po_model_free import CudaPoModelFreeEngine
 from aggbandit.simulation.engines.cuda.po_practical import CudaPoPracticalEngine
@@ -178,18 +179,27 @@ def test_a_replica_is_the_same_in_whatever_company(cls, learner):
     assert np.array_equal(many.cost()[33:35], few.cost())
 
 
+def test_blocks_are_no_larger_than_their_turns_need():
+    assert [spread_over(units, 16, 132) for units in (1, 132, 133, 16 * 132)] == [1, 1, 2, 16]
+    # 17 of each: two turns of 9, not one of 16 and one of 1 that takes as long
+    assert spread_over(17 * 132, 16, 132) == 9
+    assert spread_over(64 * 132, 13, 132) == 13
+
+
 class Large(HostDevice):
     multiprocessors = 132
 
 
 def test_the_layout_goes_by_size_and_replicas():
-    def chosen(S, A, replicas):
-        mdp = model(3, S, A)
+    def chosen(S, A, replicas, H=3):
+        mdp = model(H, S, A, stationary=H > 3)
         problem = Problem.of(mdp, 10, PolicyOptimizationKnown.needs)
         return po_known.choose(mdp, problem, PolicyOptimizationKnown(), replicas, Large())
 
     assert chosen(10, 4, 100_000) is ThreadsEngine
     assert chosen(10, 4, 1_000) is GroupsEngine
+    assert chosen(10, 4, 1_000, H=700) is ThreadsEngine  # a group's trajectories exceed the shared memory
+    assert chosen(10, 4, 100_000, H=5_000) is GroupsEngine  # a thread's exceed the device's, and this one refuses
     assert chosen(60, 2, 100_000) is ProductsEngine
     mdp = model(3, 10, 4)
     for module, learner, cls in [
@@ -233,6 +243,18 @@ def test_what_exceeds_the_shared_memory_is_refused():
     problem = Problem.of(mdp, 10, PolicyOptimizationKnown.needs)
     with pytest.raises(InvalidInputError, match="bytes of a GPU's shared memory"):
         ProductsEngine(mdp, problem, PolicyOptimizationKnown(), 0, 0, 1, device=Tight(), dtype=F64)
+    problem = Problem.of(mdp, 10, PolicyOptimizationKnown.needs)
+    groups = GroupsEngine(mdp, problem, PolicyOptimizationKnown(), 0, 0, 1, device=Tight(), dtype=F64)
+    with pytest.raises(InvalidInputError, match="bytes of a GPU's shared memory for a replica's occupancies"):
+        groups.play(next(blocks(mdp, [1], False)))
+    single = CudaPoUnknownEngine(mdp, Problem.of(mdp, 10, learner.needs), learner, 0, 0, 1, device=Tight(), dtype=F32)
+    with pytest.raises(InvalidInputError, match="to play it on the CPU[.]$"):  # float32 is no way out of float32
+        single.play(next(blocks(mdp, [1], False)))
+    wide = model(2, 2, 257)
+    for cls, wide_learner in ENGINES:
+        bound = as_learner(wide_learner)
+        with pytest.raises(InvalidInputError, match="takes up to 256 actions, but this instance has 257"):
+            cls(wide, Problem.of(wide, 10, bound.needs), bound, 0, 0, 1, device=DEVICE, dtype=F64)
     large = model(2, 65, 1)
     with pytest.raises(InvalidInputError, match="takes up to 64 states"):
         CudaPoUnknownEngine(large, Problem.of(large, 10, learner.needs), learner, 0, 0, 1, device=DEVICE, dtype=F64)

@@ -12,6 +12,7 @@ from aggbandit.experiments.spec import Spec
 from aggbandit.experiments.store import Store
 from aggbandit.reporting.curves import notes_on
 from aggbandit.simulation.engines.cuda import device as devices
+from cuda_on_host import cupy
 from cuda_on_host.device import HostDevice, needs_compiler
 
 K, R = 150, 6
@@ -111,8 +112,38 @@ def test_what_cannot_be_played_on_a_gpu_is_refused(opened, monkeypatch):
         run("po-practical", device="cuda", delays=3)
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(MissingExtraError, match=r"pip install aggbandit\[cuda\]"):
+    with pytest.raises(MissingExtraError, match=r"not installed here. Install it with: pip install aggbandit\[cuda\]"):
         run("po-known", device="cuda")
+    with pytest.raises(InvalidInputError, match="exp2 has no kernel for a GPU"):  # what no machine would do comes first
+        run("exp2", device="cuda")
+
+
+def test_a_cupy_that_does_not_load_is_told(monkeypatch, tmp_path):
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "cupy.py").write_text("raise ImportError('libcuda.so.1: cannot open shared object file')")
+    with pytest.raises(
+        MissingExtraError, match=r"cannot be loaded here \(libcuda.so.1: cannot open.* --force-reinstall"
+    ):
+        run("po-known", device="cuda")
+
+
+@needs_compiler
+def test_cupy_is_called_as_it_wants_to_be(monkeypatch):
+    """The real `CudaDevice`, over a CuPy whose kernels run on the CPU."""
+    with cupy.put_in_place():
+        there = run("po-known", device="cuda")
+        same(there, run("po-known", device="cuda:0,0"))
+        np.testing.assert_allclose(there.regret, run("po-known").regret, rtol=0, atol=1e-10)
+        monkeypatch.setattr(cupy, "OPT_IN", 1000)  # more than so much is asked for by name
+        monkeypatch.setattr(devices, "FREELY_SHARED", 1000)
+        same(there, run("po-known", device="cuda"))
+        with pytest.raises(InvalidInputError, match="device names GPU 7, but this machine has 1, counted from 0"):
+            run("po-known", device="cuda:7")
+        monkeypatch.setattr(cupy, "MEMORY", 4_000)
+        monkeypatch.setattr(devices.CudaDevice, "free_bytes", lambda self: 2**40)  # what else is there is not foreseen
+        with pytest.raises(InvalidInputError, match=r"the memory of GPU 0 is full \(Out of memory .*fewer replicas"):
+            ab.run(*world(), "po-known", episodes=K, replicas=1000, device="cuda")
 
 
 class FakeCupy:

@@ -67,6 +67,8 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     output.print_table(table)
     _keep(arguments.out, about, found)
+    if arguments.out is not None:
+        print(arguments.out)
     return 0
 
 
@@ -85,23 +87,22 @@ def _on_gpu(arguments: argparse.Namespace) -> int:
         f"{about['gpu']}, matrix product {about['product_float64_tflops']} TFLOP/s in float64 and "
         f"{about['product_float32_tflops']} in float32, memory {about['copy_tb_per_second']} TB/s"
     )
+    # plain lines, the figures kept after each: a card is often lent for minutes, on a machine with little installed
+    print(
+        f"{'workload':26} {'replicas':>9} {'K':>8} {'M episodes/s':>12} {'TFLOP/s':>8} {'of a product':>12}", flush=True
+    )
     found = []
     for one in gpu.measured(arguments.names or [workload.name for workload in gpu.WORKLOADS], arguments.repeats):
         found.append(one)
-        print(f"{one.name}: {one.episodes_per_second / 1e6:,.1f} M episodes/s", file=sys.stderr, flush=True)
-    table = output.table("workload", "replicas", "K", "M episodes/s", "TFLOP/s", "of a product's")
-    for one in found:
-        output.add_row(
-            table,
-            one.name,
-            numbers.grouped(one.replicas),
-            numbers.grouped(one.episodes),
-            f"{one.episodes_per_second / 1e6:,.1f}",
-            _shown(one.tflops, "{:.1f}"),
-            _shown(None if one.share_of_product is None else 100 * one.share_of_product, "{:.0f} %"),
+        share = None if one.share_of_product is None else 100 * one.share_of_product
+        line = (
+            f"{one.name:26} {numbers.grouped(one.replicas):>9} {numbers.grouped(one.episodes):>8} "
+            f"{one.episodes_per_second / 1e6:12,.1f} {_shown(one.tflops, '{:.1f}'):>8} {_shown(share, '{:.0f} %'):>12}"
         )
-    output.print_table(table)
-    _keep(arguments.out, about, found)
+        print(numbers.simple(line), flush=True)
+        _keep(arguments.out, about, found)
+    if arguments.out is not None:
+        print(arguments.out)
     return 0
 
 
@@ -112,7 +113,6 @@ def _keep(path: Path | None, about: dict[str, Any], found: Sequence[Any]) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"machine": about, "workloads": [asdict(one) for one in found]}
     _files.write_atomically(path, (json.dumps(record, indent=2, allow_nan=True) + "\n").encode())
-    print(path)
 
 
 def _shown(value: float | None, form: str) -> str:

@@ -25,7 +25,7 @@ from aggbandit.learners.parts.linear_mdp import require_expressive
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.planning import best_policy
 from aggbandit.simulation.engines.base import Engine, LossBlock
-from aggbandit.simulation.engines.places import CPU, Places
+from aggbandit.simulation.engines.places import CPU, Places, gpus_of
 from aggbandit.simulation.engines.plain import PlainEngine
 from aggbandit.simulation.engines.registry import choose, choose_on_gpu, require_on_gpu
 from aggbandit.simulation.losses import LossReader, LossSum
@@ -116,13 +116,16 @@ def run(
     problem = Problem.of(mdp, K, chosen.needs)
     bound = chosen.bound(problem)
     waits = _delays(delays, K, bound)
+    if gpus_of(device):  # before a GPU is looked for: no machine's would do
+        require_on_gpu(bound, waits is not None)
     places = Places.parse(device, dtype)
     reader = LossReader(losses, mdp, K)
     simulation = Simulation(
         mdp, reader, bound, problem, replicas=R, seed=seed, checkpoints=marks, evaluate_every=evaluate_every,
         delays=waits, places=places,
     )  # fmt: skip
-    with single_threaded_blas():
+    # on a GPU the CPU multiplies no matrices, and needs no package to keep it to one thread
+    with contextlib.nullcontext() if simulation.places.gpus else single_threaded_blas():
         simulation.play(threads=workers, report=report, state_file=state_file)
     return simulation.result(keep_policy=keep_policy)
 
@@ -150,8 +153,6 @@ class Simulation:
             require_expressive(learner.linear_features, mdp, reader.mean_hsa)
         self.replicas, self.seed, self.checkpoints = replicas, seed, checkpoints
         self.places = places
-        if places.gpus:
-            require_on_gpu(learner, delays is not None)
         engine, width = choose(mdp, problem, learner, replicas, fused and delays is None)
         self.evaluate_every = 1 if engine.exact_every else evaluate_every
         self.engines: list[Engine] = self._engines_on_gpus()

@@ -30,6 +30,11 @@ REPLICAS = 1000
 LOWEST, HIGHEST = 0.47, 0.53
 
 
+def sizes(top: int) -> list[int]:
+    """K from 10³ to 10^top, two a decade."""
+    return [round(10 ** (half / 2)) for half in range(6, 2 * top + 1)]
+
+
 def finals_of(Ks: list[int], replicas: int, device: str, tell: Tell) -> list[FloatArray]:
     """The replicas' regrets after each K, each with its own step size, all K at once."""
     mdp = small_random(SEED)
@@ -59,7 +64,7 @@ def finals_of(Ks: list[int], replicas: int, device: str, tell: Tell) -> list[Flo
 
 def play(full: bool, tell: Tell) -> Outcome:
     top = 8 if full else 7
-    Ks = [round(10 ** (half / 2)) for half in range(6, 2 * top + 1)]
+    Ks = sizes(top)
     began = time.perf_counter()
     finals = finals_of(Ks, REPLICAS, "cuda", tell)
     took = time.perf_counter() - began

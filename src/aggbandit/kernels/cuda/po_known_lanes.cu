@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sample(const Arguments* argu
             my.occupancy[(h * S + s) * R + r], my.policy[((h * S + s) * A + a) * R + r], (real)my.exploration
         );
         total += loss[(h * S + s) * A + a];
-        if (h + 1 < H) s = first_above(unit(words.x2, words.x3), my.cumulative + ((AT(h) * S + s) * A + a) * WIDTH);
+        if (h + 1 < H) s = first_above(unit(words.x2, words.x3), my.cumulative + ((AT(h) * S + s) * A + a) * (long long)WIDTH);
     }
     for (int h = 0; h < H; ++h) {
         real estimate;

@@ -38,7 +38,7 @@ __device__ __forceinline__ void step_back(
 #pragma unroll
     for (int a = 0; a < A; ++a) future[a] = divided(future[a], (real)rows[a * COUNTED + S] + (real)1);
 #else
-    const real* column = at.turned + AT(h) * (S * A * WIDTH) + s;
+    const real* column = at.turned + AT(h) * ((long long)S * A * WIDTH) + s;
 #pragma unroll 2
     for (int t = 0; t < S; ++t) {
         const real v = later[t];

@@ -130,7 +130,7 @@ __device__ __forceinline__ void evaluate(const Arguments& my, const Place& at, c
         __syncwarp();
         if (h + 1 < H)
             for (int t = at.j; t < S; t += GROUP) {
-                const real* column = at.transitions + AT(h) * (S * A * WIDTH) + t;
+                const real* column = at.transitions + AT(h) * ((long long)S * A * WIDTH) + t;
                 real next[A];
 #pragma unroll
                 for (int a = 0; a < A; ++a) next[a] = 0;
@@ -191,7 +191,7 @@ __device__ __forceinline__ real sample(const Arguments& my, const Place& at, con
         if (h + 1 < H) {
             const real v = at.draws[2 * h + 1];
             const int row = AT(h) * (S * A) + seen;
-            const real* sums_before = at.cumulative + row * PADDED(OUTCOMES);
+            const real* sums_before = at.cumulative + row * (long long)PADDED(OUTCOMES);
             int next = 0;
 #pragma unroll 4
             for (int i = 0; i < OUTCOMES; i += GROUP) {
@@ -199,7 +199,7 @@ __device__ __forceinline__ real sample(const Arguments& my, const Place& at, con
                 const unsigned below = __ballot_sync(ALL_LANES, t < OUTCOMES && sums_before[t < OUTCOMES ? t : 0] <= v);
                 next += __popc(below & at.mask);
             }
-            s = SUCCESSORS ? my.successors[row * OUTCOMES + next] : next;
+            s = SUCCESSORS ? my.successors[row * (long long)OUTCOMES + next] : next;
         }
     }
     __syncwarp();

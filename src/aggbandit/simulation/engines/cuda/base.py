@@ -15,6 +15,7 @@ from aggbandit.simulation.engines.base import Engine, LossBlock
 from aggbandit.simulation.engines.cuda.device import WARP, Device
 
 KEPT_FREE = 2**28  # bytes of a GPU's memory that are left to others
+MOST_ACTIONS = 256  # a row of a policy is a thread's: with more, a kernel takes minutes to compile and spills all of it
 
 
 class CudaEngine(Engine):
@@ -38,6 +39,11 @@ class CudaEngine(Engine):
         super().__init__(mdp, problem, learner, seed, first_replica, replicas, evaluate_every)
         if type(learner) is not self.plays:
             raise InvalidInputError(f"{type(self).__name__} plays {self.plays.id!r}, but was given {learner!r}.")
+        if problem.A > MOST_ACTIONS:
+            raise InvalidInputError(
+                f"{learner.name} on a GPU takes up to {MOST_ACTIONS} actions, but this instance has {problem.A}. "
+                "Leave device out to play it on the CPU."
+            )
         self.device = device
         self.dtype = dtype
         self._has_mean = False
@@ -125,8 +131,9 @@ def dense_dynamics(mdp: TabularMDP) -> tuple[FloatArray, FloatArray]:
 
 
 def spread_over(units: int, most: int, multiprocessors: int) -> int:
-    """How many of `units` a block takes, at most `most`: no multiprocessor stays idle while another has two."""
-    return max(1, min(most, -(-units // multiprocessors)))
+    """How many of `units` a block takes, at most `most`: the fewest with which all blocks need no more turns."""
+    of_each = max(1, -(-units // multiprocessors))
+    return -(-of_each // -(-of_each // most))
 
 
 def require_memory(device: Device, wanted: int, replicas: int, name: str) -> None:

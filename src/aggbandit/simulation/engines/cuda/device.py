@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,8 @@ from aggbandit._arrays import AnyArray
 from aggbandit.errors import InvalidInputError, MissingExtraError
 
 WARP = 32
+FREELY_SHARED = 48 * 1024  # bytes of shared memory that a block has without asking
+OPTIONS = ("--std=c++17", "--fmad=false")  # no contraction: what is fused is written as fused, as on the CPU
 
 
 class Kernel(ABC):
@@ -101,27 +104,39 @@ class CudaDevice(Device):
         self.multiprocessors = int(attributes["MultiProcessorCount"])
         self.shared_bytes = int(attributes["MaxSharedMemoryPerBlockOptin"])
 
+    @contextmanager
+    def _here(self) -> Iterator[None]:
+        """What is asked of CuPy within is asked of this GPU and this stream."""
+        try:
+            with self._cupy.cuda.Device(self._index), self._stream:
+                yield
+        except MemoryError as error:  # CuPy's own is one
+            raise InvalidInputError(
+                f"the memory of GPU {self._index} is full ({' '.join(str(error).split())}). Play fewer replicas at a "
+                "time, a smaller instance, or less beside it on this GPU."
+            ) from error
+
     def upload(self, array: AnyArray) -> Any:
-        with self._cupy.cuda.Device(self._index), self._stream:
+        with self._here():
             buffer = self._cupy.asarray(array)
             self._stream.synchronize()  # the caller may change its array
         return buffer
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        with self._cupy.cuda.Device(self._index), self._stream:
+        with self._here():
             return self._cupy.zeros(shape, dtype)
 
     def filled(self, shape: tuple[int, ...], value: float, dtype: np.dtype[Any]) -> Any:
-        with self._cupy.cuda.Device(self._index), self._stream:
+        with self._here():
             return self._cupy.full(shape, value, dtype)
 
     def write(self, buffer: Any, array: AnyArray) -> None:
-        with self._cupy.cuda.Device(self._index), self._stream:
+        with self._here():
             buffer.set(np.ascontiguousarray(array, dtype=buffer.dtype).reshape(buffer.shape))
             self._stream.synchronize()
 
     def download(self, buffer: Any) -> AnyArray:
-        with self._cupy.cuda.Device(self._index), self._stream:
+        with self._here():
             array: AnyArray = self._cupy.asnumpy(buffer, stream=self._stream)
             self._stream.synchronize()
         return array
@@ -141,8 +156,8 @@ class CudaDevice(Device):
         self._stream.synchronize()
 
     def launch(self, function: Any, grid: int, block: int, arguments: Any, shared_bytes: int) -> None:
-        with self._cupy.cuda.Device(self._index), self._stream:
-            if shared_bytes > 48 * 1024:
+        with self._here():
+            if shared_bytes > FREELY_SHARED:
                 function.max_dynamic_shared_size_bytes = shared_bytes
             function((grid,), (block,), (arguments,), shared_mem=shared_bytes)
 
@@ -161,8 +176,7 @@ def _compiled(index: int, file: str, name: str, constants: tuple[tuple[str, int 
     from aggbandit.kernels.cuda.sources import source
 
     with cupy().cuda.Device(index):
-        # no contraction: what is fused is written as fused, as on the CPU
-        module = cupy().RawModule(code=source(file, dict(constants)), options=("--std=c++17", "--fmad=false"))
+        module = cupy().RawModule(code=source(file, dict(constants)), options=OPTIONS)
         return module.get_function(name)
 
 
@@ -170,9 +184,14 @@ def cupy() -> Any:
     """The CuPy module, or an error that names the extra."""
     try:
         import cupy as module
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError(
             "device='cuda' needs CuPy, which is not installed here. Install it with: pip install aggbandit[cuda]"
+        ) from error
+    except ImportError as error:  # it is there, but a library that it wants is not, or not in that version
+        raise MissingExtraError(
+            f"device='cuda' needs CuPy, which cannot be loaded here ({' '.join(str(error).split())}). Install it anew "
+            "with: pip install --force-reinstall aggbandit[cuda]"
         ) from error
     return module
 

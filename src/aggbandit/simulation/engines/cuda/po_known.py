@@ -36,6 +36,7 @@ PRODUCTS_BLOCK = 256
 MOST_STATES_OF_A_GROUP = 48
 MOST_STATES_OF_A_THREAD = 24  # more do not fit into its registers
 MOST_ACTIONS_OF_A_THREAD = 16
+MOST_STEPS_OF_A_THREAD = 4096  # its trajectory: for all threads that a large GPU holds at once, 11 GB
 MOST_WARPS = 16  # of a block of groups
 MOST_STEPS_AT_ONCE = 4  # loops over so few steps are unrolled
 FEWEST_WARPS = 4  # with fewer in shared memory policies stay in the device's memory
@@ -206,12 +207,14 @@ class GroupsEngine(FusedEngine):
         size = self.dtype.itemsize
         vector = 16 // size
         of_policy = H * own * A * WARP
-        of_others = (
-            H * own * WARP + members * S * up_to(A, vector) + up_to(members * S, vector)
-            + up_to(members * (H + 1) * 2, vector) + 2 * up_to(members * H, vector)
-        )  # fmt: skip
+        of_others = numbers_of_a_warp(H, S, A, vector)
         dynamics = 3 * self._dynamics_bytes
         room = self.device.shared_bytes
+        if of_others * size > room:
+            raise InvalidInputError(
+                f"{self.learner.name} at H, S, A = {H}, {S}, {A} needs {of_others * size} bytes of a GPU's shared "
+                f"memory for a replica's occupancies, but this one has {room}. Leave device out to play it on the CPU."
+            )
         shared_dynamics = room - dynamics >= FEWEST_WARPS * of_others * size
         if shared_dynamics:
             room -= dynamics
@@ -251,7 +254,7 @@ class ProductsEngine(CudaPoKnownEngine):
         if shared > device.shared_bytes:
             raise InvalidInputError(
                 f"{self.learner.name} at S, A = {S}, {A} needs {shared} bytes of a GPU's shared memory for its matrix "
-                f"products, but this one has {device.shared_bytes}. Play it on the CPU."
+                f"products, but this one has {device.shared_bytes}. Leave device out to play it on the CPU."
             )
         self._reaching = device.upload(tiles.reaching(transitions, self._tiles))
         self._improving = device.upload(tiles.improving(transitions, self._tiles))
@@ -315,14 +318,25 @@ class ProductsEngine(CudaPoKnownEngine):
             kernels["advance"](1, WARP, at_step[0])
 
 
+def numbers_of_a_warp(H: int, S: int, A: int, vector: int) -> int:
+    """What a warp of groups keeps in shared memory besides policies: see po_known.cu."""
+    group = min(S, WARP)
+    members, own = WARP // group, -(-S // group)
+    return (
+        H * own * WARP + members * S * up_to(A, vector) + up_to(members * S, vector)
+        + up_to(members * (H + 1) * 2, vector) + 2 * up_to(members * H, vector)
+    )  # fmt: skip
+
+
 def choose(
     mdp: TabularMDP, problem: Problem, learner: Learner[Any], replicas: int, device: Device
 ) -> type[CudaPoKnownEngine]:
     """The layout for these sizes."""
-    _, S, A = problem.shape
+    H, S, A = problem.shape
     if S > MOST_STATES_OF_A_GROUP:
         return ProductsEngine
-    few = S <= MOST_STATES_OF_A_THREAD and A <= MOST_ACTIONS_OF_A_THREAD
-    if few and replicas >= THREADS_FROM * device.multiprocessors:
+    few = S <= MOST_STATES_OF_A_THREAD and A <= MOST_ACTIONS_OF_A_THREAD and H <= MOST_STEPS_OF_A_THREAD
+    beyond_groups = 8 * numbers_of_a_warp(H, S, A, 2) > device.shared_bytes
+    if few and (replicas >= THREADS_FROM * device.multiprocessors or beyond_groups):
         return ThreadsEngine
     return GroupsEngine

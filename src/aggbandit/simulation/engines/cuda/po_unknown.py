@@ -107,10 +107,11 @@ class CudaPoUnknownEngine(CudaEngine):
             place += up_to(length, VECTOR_BYTES // self.dtype.itemsize)
         shared = place * self.dtype.itemsize
         if shared > self.device.shared_bytes:
+            half = ", or try dtype='float32', which takes half" if self.dtype.itemsize == 8 else ""
             raise InvalidInputError(
                 f"{self.learner.name} at H, S, A = {H}, {S}, {A} needs {shared} bytes of a GPU's shared memory for a "
-                f"replica's columns, but this one has {self.device.shared_bytes}. Play it on the CPU, or with "
-                "dtype='float32'."
+                f"replica's columns, but this one has {self.device.shared_bytes}. Leave device out to play it on the "
+                f"CPU{half}."
             )
         return self.device.kernel("po_unknown", name, constants), shared
 
