@@ -120,10 +120,15 @@ def test_the_practical_learners_give_the_cpus_bits(
         assert gpu.pseudo_cost() is None
 
 
-@pytest.mark.parametrize("stationary", [False, True])
-@pytest.mark.parametrize(("engine", "learner"), [
+ENGINES = [
+    (ThreadsEngine, "po-known"), (GroupsEngine, "po-known"), (ProductsEngine, "po-known"),
+    (CudaPoUnknownEngine, PolicyOptimizationUnknown(radius_scale=0.01)),
     (CudaPoPracticalEngine, KNOWN), (CudaPoPracticalEngine, COUNTING), (CudaPoModelFreeEngine, MODEL_FREE),
-])  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+@pytest.mark.parametrize(("engine", "learner"), ENGINES)
 def test_successors_are_drawn_in_their_own_order(engine, learner, stationary):
     rng = np.random.default_rng(3)
     H, S, A, n = 4, 6, 2, 3
@@ -133,14 +138,8 @@ def test_successors_are_drawn_in_their_own_order(engine, learner, stationary):
     gpu, cpu = played(DEVICE, engine, mdp, learner, 3, [1, 40, 200])
     # the CPU sums over successors, the GPU over states
     np.testing.assert_allclose(gpu.policies(), of_all(cpu, "policies"), rtol=0, atol=1e-12)
+    assert abs(gpu.policies() - 1 / A).max() > 0.01
     np.testing.assert_allclose(gpu.cost(), of_all(cpu, "cost"), rtol=0, atol=1e-12)
-
-
-ENGINES = [
-    (ThreadsEngine, "po-known"), (GroupsEngine, "po-known"), (ProductsEngine, "po-known"),
-    (CudaPoUnknownEngine, PolicyOptimizationUnknown(radius_scale=0.01)),
-    (CudaPoPracticalEngine, KNOWN), (CudaPoPracticalEngine, COUNTING), (CudaPoModelFreeEngine, MODEL_FREE),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(("engine", "learner"), ENGINES)

@@ -159,9 +159,10 @@ __device__ __forceinline__ int draw_action(real u, const real (&policy)[A]) {
     return a < A ? a : last;
 }
 
-// How many entries of a cumulative row are at most v: the index drawn, as the last possible ones are infinite.
+// How many of a cumulative row's entries are at most v: the index drawn, as the last possible ones are infinite.
+template <int ENTRIES>
 __device__ __forceinline__ int first_above(real v, const real* cumulative) {
-    int first = 0, count = S - 1;
+    int first = 0, count = ENTRIES - 1;
     while (count > 0) {
         int half = count / 2;
         if (cumulative[first + half] <= v) {
@@ -172,6 +173,14 @@ __device__ __forceinline__ int first_above(real v, const real* cumulative) {
         }
     }
     return first;
+}
+
+// Rows of dynamics are drawn from in their own order: all S states, or SUCCESSORS of them where a model names its
+// successors (0 where it does not), so that a draw leads where it does on the CPU.
+#define OUTCOMES (SUCCESSORS ? SUCCESSORS : S)
+
+__device__ __forceinline__ int state_of(int outcome, int row, const int* successors) {
+    return SUCCESSORS ? successors[row * (long long)OUTCOMES + outcome] : outcome;
 }
 
 // ------------------------------------------------------------------------------------------------------------ sums

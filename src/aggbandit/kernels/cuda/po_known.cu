@@ -3,18 +3,22 @@
 // a whole warp, and wants tens of thousands of replicas; a group's way needs few replicas to fill the card, and answers
 // sooner.  Both do the operations of kernels.po_known on every number in the same order.
 //
-// Sizes: H, S, A; T = 1 where all steps have the same transitions, else H; MEANS = 1 where losses have a mean table;
+// Sizes: H, S, A; T = 1 where all steps have the same transitions, else H; SUCCESSORS: see common.cuh; MEANS = 1 where
+// losses have a mean table;
 // SHARED_DYNAMICS = 1 where transitions and their cumulative sums are held in shared memory; BLOCK threads a block.
 
 #define STEPS (T == 1 ? 1 : H - 1)  // tables of transitions: out of the last step none is needed
 #define WIDTH PADDED(S)             // of a row of transitions
 #define DYNAMICS (STEPS * S * A * WIDTH)
+#define BETWEEN_DRAWN PADDED(OUTCOMES)  // of a row of cumulative sums
+#define DRAWN (STEPS * S * A * BETWEEN_DRAWN)
 #define AT(h) (T == 1 ? 0 : (h))
 
 struct Arguments {
     const real* transitions;         // (STEPS, S, A, WIDTH): p(s'|s, a), s' last
     const real* turned;              // (STEPS, S', A, WIDTH): p(s'|s, a), s last; for groups
-    const real* cumulative;          // (STEPS, S, A, WIDTH)
+    const real* cumulative;          // (STEPS, S, A, BETWEEN_DRAWN)
+    const int* successors;           // (STEPS, S, A, SUCCESSORS)
     const real* initial;             // (S)
     const real* initial_cumulative;  // (S)
     const real* tables;              // (m, H, S, A)
@@ -37,13 +41,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_threads(const Arguments
     const Arguments my = *arguments;
     real* shared = (real*)shared_memory;
 #if SHARED_DYNAMICS
-    for (int i = threadIdx.x; i < DYNAMICS; i += BLOCK) {
-        shared[i] = my.transitions[i];
-        shared[DYNAMICS + i] = my.cumulative[i];
-    }
+    for (int i = threadIdx.x; i < DYNAMICS; i += BLOCK) shared[i] = my.transitions[i];
+    for (int i = threadIdx.x; i < DRAWN; i += BLOCK) shared[DYNAMICS + i] = my.cumulative[i];
     const real* transitions = shared;
     const real* cumulative = shared + DYNAMICS;
-    real* slots = shared + 2 * DYNAMICS + threadIdx.x;
+    real* slots = shared + DYNAMICS + DRAWN + threadIdx.x;
 #else
     const real* transitions = my.transitions;
     const real* cumulative = my.cumulative;
@@ -118,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_threads(const Arguments
         // one episode
         const unsigned episode = (unsigned)(my.first_episode + i), replica = (unsigned)(my.first_replica + r);
         Words words = philox(replica, episode, BEFORE_FIRST_STEP, 0, my.seed);
-        int s = first_above(unit(words.x2, words.x3), my.initial_cumulative);
+        int s = first_above<S>(unit(words.x2, words.x3), my.initial_cumulative);
         real total = 0;
 #pragma unroll 1
         for (int h = 0; h < H; ++h) {
@@ -130,7 +132,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_threads(const Arguments
             visited[h] = (short)(s * A + a);
             reached[h] = fused(occupancy[(h * S + s) * R], policy[((h * S + s) * A + a) * R], exploration);
             total += loss[(h * S + s) * A + a];
-            if (h + 1 < H) s = first_above(unit(words.x2, words.x3), cumulative + ((AT(h) * S + s) * A + a) * WIDTH);
+            if (h + 1 < H) {
+                const int row = (AT(h) * S + s) * A + a;
+                const real* sums_before = cumulative + row * BETWEEN_DRAWN;
+                s = state_of(first_above<OUTCOMES>(unit(words.x2, words.x3), sums_before), row, my.successors);
+            }
         }
 
         // the bonus, backwards, and every row of the next policy
@@ -202,12 +208,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_groups(const Arguments*
     for (int i = threadIdx.x; i < DYNAMICS; i += BLOCK) {
         shared[i] = my.transitions[i];
         shared[DYNAMICS + i] = my.turned[i];
-        shared[2 * DYNAMICS + i] = my.cumulative[i];
     }
+    for (int i = threadIdx.x; i < DRAWN; i += BLOCK) shared[2 * DYNAMICS + i] = my.cumulative[i];
     const real* transitions = shared;
     const real* turned = shared + DYNAMICS;
     const real* cumulative = shared + 2 * DYNAMICS;
-    real* mine = shared + 3 * DYNAMICS + warp * OF_WARP;
+    real* mine = shared + 2 * DYNAMICS + DRAWN + warp * OF_WARP;
 #else
     const real* transitions = my.transitions;
     const real* turned = my.turned;
@@ -346,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_groups(const Arguments*
         }
 
         // one episode, told to all lanes of the group; a ballot counts how many cumulative entries the draw exceeds
-        int s = first_above(draws[2 * H + 1], my.initial_cumulative);
+        int s = first_above<S>(draws[2 * H + 1], my.initial_cumulative);
         real total = 0;
 #pragma unroll steps_at_once
         for (int h = 0; h < H; ++h) {
@@ -364,14 +370,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play_groups(const Arguments*
             total += loss[(h * S + s) * A + a];
             if (h + 1 < H) {
                 const real v = draws[2 * h + 1];
-                const real* sums_before = cumulative + ((AT(h) * S + s) * A + a) * WIDTH;
-                s = 0;
+                const int row = (AT(h) * S + s) * A + a;
+                const real* sums_before = cumulative + row * BETWEEN_DRAWN;
+                int outcome = 0;
 #pragma unroll
-                for (int i = 0; i < OWN; ++i) {
-                    const int t = j + i * GROUP;
-                    const unsigned below = __ballot_sync(ALL_LANES, t < S && sums_before[t < S ? t : 0] <= v);
-                    s += __popc(below & group_mask);
+                for (int i = 0; i < OUTCOMES; i += GROUP) {
+                    const int t = j + i;
+                    const unsigned below =
+                        __ballot_sync(ALL_LANES, t < OUTCOMES && sums_before[t < OUTCOMES ? t : 0] <= v);
+                    outcome += __popc(below & group_mask);
                 }
+                s = state_of(outcome, row, my.successors);
             }
         }
         __syncwarp();

@@ -9,7 +9,7 @@
 // A warp has 16 replicas for as long as a launch lasts, a lane two of them: in products.cuh's words rows are replicas.
 // Every sum's order is fixed, so a replica's numbers do not depend on how many others there are.
 //
-// Sizes: H, S, A; T; MEANS; BLOCK threads a block of `sample`; those of `tiles.Tiles`:
+// Sizes: H, S, A; T; SUCCESSORS: see common.cuh; MEANS; BLOCK threads a block of `sample`; those of `tiles.Tiles`:
 //   WARPS         of a block of `reach` and `improve`, for WARPS x 16 replicas;
 //   SPLITS        so many blocks share these replicas, each with its part of the product's columns;
 //   STATE_TILES   of eight columns, next states, in such a part of `reach`;
@@ -19,7 +19,6 @@
 //   HELD          1 where a warp holds the values of all next states in registers.
 
 #define STEPS (T == 1 ? 1 : H - 1)
-#define WIDTH PADDED(S)
 #define AT(h) (T == 1 ? 0 : (h))
 
 #define ROUNDS ((A + ACTIONS - 1) / ACTIONS)  // of a four of states in `reach`
@@ -32,7 +31,8 @@
 struct Arguments {
     const double* reaching;          // (STEPS, SPLITS, REACH_STAGES, REACH_STAGE): transitions as `reach` reads them
     const double* improving;         // (STEPS, UNITS, PARTS, IMPROVE_STAGE): as `improve` does
-    const real* cumulative;          // (STEPS, S, A, WIDTH)
+    const real* cumulative;          // (STEPS, S, A, PADDED(OUTCOMES))
+    const int* successors;           // (STEPS, S, A, SUCCESSORS)
     const real* initial_cumulative;  // (S)
     const real* tables;              // (m, H, S, A)
     const real* means;               // (H, S, A)
@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sample(const Arguments* argu
         if (MEANS) add_compensated(my.episode_costs[R + r], my.sums + 4 * r + 2);
     }
     Words words = philox(replica, episode, BEFORE_FIRST_STEP, 0, my.seed);
-    int s = first_above(unit(words.x2, words.x3), my.initial_cumulative);
+    int s = first_above<S>(unit(words.x2, words.x3), my.initial_cumulative);
     real total = 0;
     for (int h = 0; h < H; ++h) {
         words = philox(replica, episode, h, 0, my.seed);
@@ -178,7 +178,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sample(const Arguments* argu
             my.occupancy[(h * S + s) * R + r], my.policy[((h * S + s) * A + a) * R + r], (real)my.exploration
         );
         total += loss[(h * S + s) * A + a];
-        if (h + 1 < H) s = first_above(unit(words.x2, words.x3), my.cumulative + ((AT(h) * S + s) * A + a) * (long long)WIDTH);
+        if (h + 1 < H) {
+            const int row = (AT(h) * S + s) * A + a;
+            const real* sums_before = my.cumulative + row * (long long)PADDED(OUTCOMES);
+            s = state_of(first_above<OUTCOMES>(unit(words.x2, words.x3), sums_before), row, my.successors);
+        }
     }
     for (int h = 0; h < H; ++h) {
         real estimate;

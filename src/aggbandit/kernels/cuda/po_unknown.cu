@@ -9,7 +9,7 @@
 // up to the row's depth, where its rest is spent whatever the order.  Steps whose boxes are all the whole simplex are
 // answered at once.  A column that is zero from the start is not carried on.
 //
-// Sizes: H, S, A; T = 1 where all steps have the same transitions, else H; MEANS; BLOCK threads; MASK the low bits that
+// Sizes: H, S, A; T = 1 where all steps have the same transitions, else H; SUCCESSORS: see common.cuh; MEANS; BLOCK threads; MASK the low bits that
 // hold a state; NETWORK the comparators; AT_... where things lie in shared memory, in numbers of type real.
 
 #define STEPS (T == 1 ? 1 : H - 1)
@@ -25,7 +25,8 @@
 
 struct Arguments {
     const real* transitions;         // (STEPS, S, A, WIDTH): the world's, for sampling and the exact cost
-    const real* cumulative;          // (STEPS, S, A, WIDTH)
+    const real* cumulative;          // (STEPS, S, A, PADDED(OUTCOMES))
+    const int* successors;           // (STEPS, S, A, SUCCESSORS)
     const real* initial;             // (S)
     const real* initial_cumulative;  // (S)
     const real* tables;              // (m, H, S, A)
@@ -146,6 +147,17 @@ __device__ __noinline__ void rebuild_box(
 
 // ------------------------------------------------------------------------------------------------------------ play
 
+// `first_above` by a whole warp.
+template <int ENTRIES>
+__device__ __forceinline__ int drawn_by_warp(real v, const real* cumulative, int lane) {
+    int drawn = 0;
+    for (int first = 0; first < ENTRIES; first += 32) {
+        const int i = first + lane;
+        drawn += __popc(__ballot_sync(ALL_LANES, i < ENTRIES && cumulative[i < ENTRIES ? i : 0] <= v));
+    }
+    return drawn;
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK) play(const Arguments* arguments) {
     SHARED_MEMORY
     const Arguments my = *arguments;
@@ -252,20 +264,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play(const Arguments* argume
                 if (MEANS) add_compensated(mean_spent, sums + 2);
             }
             real total = 0;
-            const real* row = my.initial_cumulative;
-            real v = draws[2 * H + 1];
-            for (int h = 0; h <= H - 1; ++h) {
-                int s = 0;
-                for (int first = 0; first < S; first += 32)
-                    s += __popc(__ballot_sync(ALL_LANES, first + lane < S && row[first + lane < S ? first + lane : 0] <= v));
+            int s = drawn_by_warp<S>(draws[2 * H + 1], my.initial_cumulative, lane);
+            for (int h = 0; h < H; ++h) {
                 real p[A];
 #pragma unroll
                 for (int a = 0; a < A; ++a) p[a] = policy[h * ROWS + s * A + a];
                 const int a = draw_action(draws[2 * h], p);
                 if (lane == 0) visited[h] = s * A + a;
                 total += loss[h * ROWS + s * A + a];
-                row = my.cumulative + ((long long)AT(h + 1 < H ? h : 0) * ROWS + s * A + a) * WIDTH;
-                v = draws[2 * h + 1];
+                if (h + 1 < H) {
+                    const int row = AT(h) * ROWS + s * A + a;
+                    const real* sums_before = my.cumulative + row * (long long)PADDED(OUTCOMES);
+                    s = state_of(drawn_by_warp<OUTCOMES>(draws[2 * h + 1], sums_before, lane), row, my.successors);
+                }
             }
             if (lane == 0) *total_at = total;
         }

@@ -6,14 +6,13 @@
 // costs are summed in an order of their own.
 //
 // Sizes: H, S, A; T = 1 where all steps have the same transitions, else H; MEANS = 1 where losses have a mean table;
-// SUCCESSORS = n where rows have n of them in an order of their own, else 0; GROUP lanes; BLOCK threads a block;
+// SUCCESSORS: see common.cuh; GROUP lanes; BLOCK threads a block;
 // SWEEPS = 1 where `learn` needs transitions turned; KEPT tables (policy, then ℓ̂) are read whole every episode, and
 // SHARED_STATE = 1 holds them in shared memory, SHARED_DYNAMICS = 1 the transitions; MARKS numbers for each (h, s).
 
 #define STEPS (T == 1 ? 1 : H - 1)  // tables of transitions: out of the last step none is needed
 #define AT(h) (T == 1 ? 0 : (h))
 #define WIDTH PADDED(S)             // of a row of transitions
-#define OUTCOMES (SUCCESSORS ? SUCCESSORS : S)
 #define DYNAMICS (STEPS * S * A * WIDTH)
 #define DRAWN (STEPS * S * A * PADDED(OUTCOMES))
 #define MOVES (H > 1 ? H - 1 : 1)
@@ -179,7 +178,7 @@ __device__ __forceinline__ real sample(const Arguments& my, const Place& at, con
         }
     }
     __syncwarp();
-    int s = first_above(at.draws[2 * H + 1], my.initial_cumulative);
+    int s = first_above<S>(at.draws[2 * H + 1], my.initial_cumulative);
     real total = 0;
 #pragma unroll 1
     for (int h = 0; h < H; ++h) {
@@ -199,7 +198,7 @@ __device__ __forceinline__ real sample(const Arguments& my, const Place& at, con
                 const unsigned below = __ballot_sync(ALL_LANES, t < OUTCOMES && sums_before[t < OUTCOMES ? t : 0] <= v);
                 next += __popc(below & at.mask);
             }
-            s = SUCCESSORS ? my.successors[row * (long long)OUTCOMES + next] : next;
+            s = state_of(next, row, my.successors);
         }
     }
     __syncwarp();

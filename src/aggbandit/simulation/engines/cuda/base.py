@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class CudaEngine(Engine):
             )
         self.device = device
         self.dtype = dtype
+        self._dynamics = dense_dynamics(mdp)
         self._has_mean = False
         self._held: tuple[AnyArray, Any] | None = None  # the latest loss tables, and where they are on the device
         self._means: Any = None
@@ -95,8 +97,20 @@ class CudaEngine(Engine):
         H, S, A = self.problem.shape
         return {
             "H": H, "S": S, "A": A, "T": 1 if self.mdp.is_stationary else H,
-            "FLOAT64": int(self.dtype == np.float64), "MEANS": int(self._has_mean),
+            "FLOAT64": int(self.dtype == np.float64), "MEANS": int(self._has_mean), "SUCCESSORS": self._dynamics.ways,
         }  # fmt: skip
+
+    def _drawn(self) -> tuple[Any, Any]:
+        """On the device: what next states are drawn from, and which they are."""
+        _, cumulative, successors = self._dynamics
+        named = None if successors is None else self.device.upload(successors.astype(np.int32))
+        return self.device.upload(padded(cumulative, self.dtype, np.inf)), named
+
+    @property
+    def _drawn_numbers(self) -> int:
+        """How many numbers the former has."""
+        cumulative = self._dynamics.cumulative
+        return math.prod(cumulative.shape[:-1]) * up_to(cumulative.shape[-1], 16 // self.dtype.itemsize)
 
     def _upload(self, array: AnyArray) -> Any:
         return self.device.upload(np.ascontiguousarray(array, dtype=self.dtype))
@@ -121,13 +135,26 @@ def up_to(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
 
 
-def dense_dynamics(mdp: TabularMDP) -> tuple[FloatArray, FloatArray]:
-    """(transitions, cumulative sums) of the steps that have any, each (T or H - 1, S, A, S)."""
-    if mdp.is_sparse:  # raises where the dense form would be too large
-        rows = mdp.transition[:1] if mdp.is_stationary else mdp.transition
-        mdp = TabularMDP(rows[0], horizon=mdp.H) if mdp.is_stationary else TabularMDP(rows)
+class Dynamics(NamedTuple):
+    """Of the steps that have any, T or H - 1 of them."""
+
+    transitions: FloatArray  # (steps, S, A, S)
+    cumulative: FloatArray  # (steps, S, A, n or S), in the order of `successors`
+    successors: IntArray | None  # (steps, S, A, n) where a model names them: draws go through them as on the CPU
+
+    @property
+    def ways(self) -> int:
+        """n, and 0 where all states come in their order."""
+        return 0 if self.successors is None else self.successors.shape[-1]
+
+
+def dense_dynamics(mdp: TabularMDP) -> Dynamics:
+    """The dynamics for kernels that sum over all states, whatever the model is made of."""
     stop = None if mdp.is_stationary else max(1, mdp.H - 1)
-    return mdp.stored[:stop], mdp.cumulative[:stop]
+    if not mdp.is_sparse:
+        return Dynamics(mdp.stored[:stop], mdp.cumulative[:stop], None)
+    rows = mdp.transition[:1] if mdp.is_stationary else mdp.transition  # raises where it would be too large
+    return Dynamics(rows[:stop], mdp.cumulative[:stop], mdp.next_states[:stop])
 
 
 def spread_over(units: int, most: int, multiprocessors: int) -> int:
@@ -147,4 +174,4 @@ def require_memory(device: Device, wanted: int, replicas: int, name: str) -> Non
         )
 
 
-__all__ = ["WARP", "CudaEngine", "dense_dynamics", "padded", "require_memory", "spread_over", "up_to"]
+__all__ = ["WARP", "CudaEngine", "padded", "require_memory", "spread_over", "up_to"]

@@ -22,7 +22,6 @@ from aggbandit.simulation.engines.cuda import tiles
 from aggbandit.simulation.engines.cuda.base import (
     WARP,
     CudaEngine,
-    dense_dynamics,
     padded,
     require_memory,
     spread_over,
@@ -67,7 +66,7 @@ class CudaPoKnownEngine(CudaEngine):
         )
         require_memory(device, self._bytes(), replicas, learner.name)
         self._numbers = self.learner.constants(problem)
-        self._make_world(*dense_dynamics(mdp))
+        self._make_world(self._dynamics.transitions)
         shape = self._policy_shape()
         self._policy = device.filled(shape, 1.0 / problem.A, dtype)
         self._log_policy = device.zeros(shape, dtype)
@@ -76,7 +75,7 @@ class CudaPoKnownEngine(CudaEngine):
     def _policy_shape(self) -> tuple[int, ...]: ...
 
     @abstractmethod
-    def _make_world(self, transitions: FloatArray, cumulative: FloatArray) -> None:
+    def _make_world(self, transitions: FloatArray) -> None:
         """Put the dynamics on the device."""
 
     @abstractmethod
@@ -114,11 +113,11 @@ class FusedEngine(CudaPoKnownEngine):
 
     file: ClassVar[str] = "po_known"
 
-    def _make_world(self, transitions: FloatArray, cumulative: FloatArray) -> None:
+    def _make_world(self, transitions: FloatArray) -> None:
         upload, dtype = self.device.upload, self.dtype
         self._transitions = upload(padded(transitions, dtype))
         self._turned = upload(padded(transitions.transpose(0, 3, 2, 1), dtype)) if self._wants_turned else None
-        self._cumulative = upload(padded(cumulative, dtype, np.inf))
+        self._to_draw_from = self._drawn()
         self._initial = self._upload(self.problem.initial)
         self._initial_cumulative = self._upload(self.mdp.initial_cumulative)
         self._scratch = self._make_scratch()
@@ -147,7 +146,7 @@ class FusedEngine(CudaPoKnownEngine):
         numbers = self._numbers
         rows = self.device.upload(row_n.astype(np.int32))
         arguments = self.device.packed(
-            self._transitions, self._turned, self._cumulative, self._initial, self._initial_cumulative, tables,
+            self._transitions, self._turned, *self._to_draw_from, self._initial, self._initial_cumulative, tables,
             self._means, rows, self._policy, self._log_policy, self._scratch, self._sums,
             self.replicas, self._policy_shape()[-1], row_n.size, first, self.first_replica, self.seed,
             numbers.step_size, numbers.exploration, numbers.bonus,
@@ -179,10 +178,11 @@ class ThreadsEngine(FusedEngine):
         _, S, _ = self.problem.shape
         block = THREAD_BLOCK
         slots = (2 + int(self._has_mean)) * S * block * self.dtype.itemsize
-        shared_dynamics = 2 * self._dynamics_bytes + slots <= self.device.shared_bytes // 2
+        dynamics = self._dynamics_bytes + self._drawn_numbers * self.dtype.itemsize
+        shared_dynamics = dynamics + slots <= self.device.shared_bytes // 2
         constants = self._constants | {"THREADS": 1, "BLOCK": block, "SHARED_DYNAMICS": int(shared_dynamics)}
         kernel = self.device.kernel(self.file, "play_threads", constants)
-        shared = slots + (2 * self._dynamics_bytes if shared_dynamics else 0)
+        shared = slots + (dynamics if shared_dynamics else 0)
         return kernel, -(-self.replicas // block), block, shared
 
 
@@ -208,7 +208,7 @@ class GroupsEngine(FusedEngine):
         vector = 16 // size
         of_policy = H * own * A * WARP
         of_others = numbers_of_a_warp(H, S, A, vector)
-        dynamics = 3 * self._dynamics_bytes
+        dynamics = 2 * self._dynamics_bytes + self._drawn_numbers * size
         room = self.device.shared_bytes
         if of_others * size > room:
             raise InvalidInputError(
@@ -247,7 +247,7 @@ class ProductsEngine(CudaPoKnownEngine):
     def _policy_shape(self) -> tuple[int, ...]:
         return (*self.problem.shape, self._stride())
 
-    def _make_world(self, transitions: FloatArray, cumulative: FloatArray) -> None:
+    def _make_world(self, transitions: FloatArray) -> None:
         H, S, A = self.problem.shape
         R, device, dtype = self._stride(), self.device, self.dtype
         shared = max(self._tiles.reach_bytes(), self._tiles.improve_bytes(A))
@@ -258,7 +258,7 @@ class ProductsEngine(CudaPoKnownEngine):
             )
         self._reaching = device.upload(tiles.reaching(transitions, self._tiles))
         self._improving = device.upload(tiles.improving(transitions, self._tiles))
-        self._cumulative = device.upload(padded(cumulative, dtype, np.inf))
+        self._to_draw_from = self._drawn()
         self._initial_cumulative = self._upload(self.mdp.initial_cumulative)
         self._now = device.zeros((1,), np.dtype(np.int64))
         self._occupancy = device.zeros((H, S, R), dtype)
@@ -299,7 +299,7 @@ class ProductsEngine(CudaPoKnownEngine):
         at_step = [
             device.prepared(
                 device.packed(
-                    self._reaching, self._improving, self._cumulative, self._initial_cumulative, tables, self._means,
+                    self._reaching, self._improving, *self._to_draw_from, self._initial_cumulative, tables, self._means,
                     rows, self._now, self._policy, self._log_policy, self._occupancy, self._value, self._episode_costs,
                     self._sums, self._visited, self._factor, self._estimate, self.replicas, R, first,
                     self.first_replica, self.seed, numbers.step_size, numbers.exploration, numbers.bonus, h,

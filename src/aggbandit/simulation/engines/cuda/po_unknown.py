@@ -11,7 +11,7 @@ from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import Learner, Problem
 from aggbandit.learners.po_unknown import PolicyOptimizationUnknown
 from aggbandit.mdp.tabular import TabularMDP
-from aggbandit.simulation.engines.cuda.base import WARP, CudaEngine, dense_dynamics, padded, require_memory, up_to
+from aggbandit.simulation.engines.cuda.base import WARP, CudaEngine, padded, require_memory, up_to
 from aggbandit.simulation.engines.cuda.device import Device
 
 MOST_STATES = 64  # a column is sorted in registers
@@ -54,10 +54,9 @@ class CudaPoUnknownEngine(CudaEngine):
         needed = replicas * (entries * (4 + 2 * dtype.itemsize) + (H + moves) * S * A * 2 * dtype.itemsize)
         require_memory(device, needed, replicas, learner.name)
         self._settings = self.learner.settings(problem)
-        transitions, cumulative = dense_dynamics(mdp)
         self._world = (
-            device.upload(padded(transitions, dtype)),
-            device.upload(padded(cumulative, dtype, np.inf)),
+            device.upload(padded(self._dynamics.transitions, dtype)),
+            *self._drawn(),
             self._upload(problem.initial),
             self._upload(mdp.initial_cumulative),
         )

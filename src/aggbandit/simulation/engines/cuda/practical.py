@@ -19,7 +19,6 @@ from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.cuda.base import (
     WARP,
     CudaEngine,
-    dense_dynamics,
     padded,
     require_memory,
     spread_over,
@@ -60,18 +59,12 @@ class CudaPracticalEngine(CudaEngine):
         counts = (replicas, max(1, H - 1), S, A, up_to(S + 1, 4)) if self._counts_next else (1,)
         numbers = (3 * A + self.marks) * H * S * replicas
         require_memory(device, numbers * dtype.itemsize + math.prod(counts) * 4, replicas, learner.name)
-        transitions, cumulative = dense_dynamics(mdp)
-        successors: IntArray | None = None
-        if mdp.is_sparse:  # draws go through the successors in their own order, as on the CPU
-            cumulative = mdp.cumulative[: len(transitions)]
-            successors = mdp.next_states[: len(transitions)]
+        transitions = self._dynamics.transitions
         turned = padded(transitions.transpose(0, 3, 2, 1), dtype) if self._sweeps else None
-        self._ways = 0 if successors is None else successors.shape[-1]
         self._world = (
             device.upload(padded(transitions, dtype)),
             None if turned is None else device.upload(turned),
-            device.upload(padded(cumulative, dtype, np.inf)),
-            None if successors is None else device.upload(successors.astype(INTEGER)),
+            *self._drawn(),
             self._upload(problem.initial),
             self._upload(mdp.initial_cumulative),
         )
@@ -113,7 +106,7 @@ class CudaPracticalEngine(CudaEngine):
             + up_to(members * H * 2, vector) + up_to(members * H, vector)
         )  # fmt: skip
         rows = (1 if self.mdp.is_stationary else max(1, H - 1)) * S * A
-        dynamics = rows * ((1 + self._sweeps) * up_to(S, vector) + up_to(self._ways or S, vector)) * size
+        dynamics = (rows * (1 + self._sweeps) * up_to(S, vector) + self._drawn_numbers) * size
         room = self.device.shared_bytes
         if of_others * size > room:
             raise InvalidInputError(
@@ -129,7 +122,7 @@ class CudaPracticalEngine(CudaEngine):
         at_once = spread_over(warps, min(MOST_WARPS, room // of_warp), self.device.multiprocessors)
         constants = self._constants | {
             "GROUP": group, "BLOCK": at_once * WARP, "SHARED_DYNAMICS": int(shared_dynamics),
-            "SHARED_STATE": int(shared_state), "SUCCESSORS": self._ways, "SWEEPS": int(self._sweeps),
+            "SHARED_STATE": int(shared_state), "SWEEPS": int(self._sweeps),
             "UNKNOWN": int(self._counts_next), "KEPT": self.kept, "MARKS": self.marks,
         }  # fmt: skip
         kernel = self.device.kernel(self.file, "play", constants)
