@@ -2,7 +2,9 @@
 
     python -m benchmarks.practical_learners                     # the table of docs/decisions/008-practical-learners.md
     python -m benchmarks.practical_learners --collapse          # 200 awkward instances
-    python -m benchmarks.practical_learners --learner po-known --learner uniform
+    python -m benchmarks.practical_learners --collapse --tiny --instances 100    # whose differences the noise hides
+    python -m benchmarks.practical_learners --learner po-known:step_size=main --learner uniform
+    python -m benchmarks.practical_learners --tune              # ucbvi's bonus for that table, on instances of its own
 
 Instances: random transitions (Dirichlet(1) rows, half of them with few successors), losses a uniformly random table;
 mean over 12 instances of 8 replicas each, no learner is told anything of the instance.
@@ -16,19 +18,28 @@ import numpy as np
 
 import aggbandit as ab
 from aggbandit._arrays import FloatArray
+from aggbandit.experiments.named import Named
 
 SIZES = ((5, 5, 3), (10, 10, 4))
 KINDS = ("fixed", "bernoulli", "switching")
 INSTANCES = 12
 REPLICAS = 8
 EPISODES = 10_000
+TUNING = 500  # the number of the first instance that a bonus is tuned on; the table's have lower numbers
 
-LEARNERS = {
-    "po-practical": ("po-practical", {}),
-    "po-practical, unknown": ("po-practical", {"dynamics": "unknown"}),
-    "po-model-free": ("po-model-free", {}),
-    "po-known": ("po-known", {}),
+PRACTICAL = {
+    "po-practical": Named("po-practical"),
+    "po-practical, unknown": Named("po-practical", {"dynamics": "unknown"}),
+    "po-model-free": Named("po-model-free"),
 }
+BESIDE = {
+    "po-known": Named("po-known"),
+    "reinforce": Named("reinforce"),
+    "ucbvi, tuned": Named("ucbvi", {"bonus": "bf", "bonus_scale": 0.001}),  # it sees every step
+}
+BONUSES = [
+    Named("ucbvi", {"bonus": b, "bonus_scale": x}) for b in ("ch", "bf") for x in (0.0003, 0.001, 0.003, 0.01, 0.03)
+]
 
 
 class Share(NamedTuple):
@@ -53,17 +64,16 @@ def losses(kind: str, mdp: ab.TabularMDP, seed: int) -> Any:
     return ab.adversaries.make(kind, mdp, seed=seed, **blocks)
 
 
-def share(learner: Any, kind: str, size: tuple[int, int, int], instances: int, evaluate_every: int = 1) -> Share:
+def share(named: Named, kind: str, size: tuple[int, int, int], numbers: range, replicas: int = REPLICAS) -> Share:
     """One cell of the table."""
     found = []
-    for number in range(instances):
+    learner = ab.learners.make(named.name, **named.arguments)
+    for number in numbers:
         mdp = instance(number, *size)
         sequence = losses(kind, mdp, number)
         settings: dict[str, Any] = {"episodes": EPISODES, "checkpoints": 1}
         uniform = ab.run(mdp, sequence, "uniform", **settings).regret[:, -1].mean()
-        result = ab.run(
-            mdp, sequence, learner, replicas=REPLICAS, seed=number, evaluate_every=evaluate_every, threads=1, **settings
-        )
+        result = ab.run(mdp, sequence, learner, replicas=replicas, seed=number, threads=1, **settings)
         found.append(100.0 * result.regret[:, -1].mean() / uniform)
     return Share(float(np.mean(found)), float(np.max(found)))
 
@@ -119,43 +129,81 @@ def awkward(number: int) -> tuple[ab.TabularMDP, Any]:
     return mdp, ab.adversaries.make("fixed", mdp, table=table)
 
 
-def collapse(learner: Any, instances: int = 200, episodes: int = 20_000) -> list[tuple[float, int]]:
-    """(share in percent, number) of every awkward instance where the uniform policy has regret, the worst first."""
+def tiny(number: int) -> tuple[ab.TabularMDP, Any]:
+    """Bernoulli losses so near to each other that 20 000 episodes hardly tell them apart."""
+    chance = np.random.default_rng(77_000 + number)
+    H, S, A = int(chance.integers(1, 4)), int(chance.integers(1, 4)), int(chance.integers(2, 5))
+    mdp = ab.TabularMDP(chance.dirichlet(np.full(S, chance.choice([1.0, 0.1])), size=(H, S, A)))
+    width = chance.choice([0.003, 0.01, 0.02])
+    table = chance.uniform(0.0, 1.0 - width) + width * chance.random((H, S, A))
+    return mdp, ab.adversaries.make("bernoulli", mdp, table=table, seed=number)
+
+
+def collapse(
+    learner: Any, make: Any = awkward, instances: int = 200, evaluate_every: int = 10
+) -> list[tuple[float, float, int]]:
+    """(share in percent, share against the mean table, number) of the instances where the uniform policy has regret."""
     found = []
     for number in range(instances):
-        mdp, sequence = awkward(number)
-        settings: dict[str, Any] = {"episodes": episodes, "checkpoints": 1}
-        uniform = ab.run(mdp, sequence, "uniform", **settings).regret[:, -1].mean()
-        if uniform <= 1e-6:
+        mdp, sequence = make(number)
+        settings: dict[str, Any] = {"episodes": 20_000, "checkpoints": 1, "seed": number, "threads": 1}
+        uniform = ab.run(mdp, sequence, "uniform", **settings)
+        if uniform.regret[:, -1].mean() <= 1e-6:
             continue
-        result = ab.run(
-            mdp, sequence, learner, replicas=REPLICAS, seed=number, evaluate_every=10, threads=1, **settings
+        result = ab.run(mdp, sequence, learner, replicas=REPLICAS, evaluate_every=evaluate_every, **settings)
+        share, against_mean = (
+            100.0 * float(a[:, -1].mean() / b[:, -1].mean())
+            for a, b in ((result.regret, uniform.regret), (result.pseudo_regret, uniform.pseudo_regret))
         )
-        found.append((100.0 * float(result.regret[:, -1].mean() / uniform), number))
+        found.append((share, against_mean, number))
     return sorted(found, reverse=True)
 
 
+def tune() -> None:
+    """How each bonus of ucbvi fares on four instances of each size; the one with the least mean is the table's."""
+    columns = [(kind, size) for size in SIZES for kind in ("fixed", "bernoulli")]
+    for named in BONUSES:
+        cells = [share(named, kind, size, range(TUNING, TUNING + 4), replicas=2).mean for kind, size in columns]
+        print(
+            f"{named!s:<36}" + "".join(f"{cell:>8.1f}" for cell in cells) + f"   mean {np.mean(cells):.2f}", flush=True
+        )
+
+
 def main() -> None:
-    """Print one of the two tables."""
+    """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--collapse", action="store_true")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--tune", action="store_true")
     parser.add_argument("--instances", type=int)
-    parser.add_argument("--learner", action="append", help="an id; default: the practical ones and po-known")
+    parser.add_argument(
+        "--learner", action="append", metavar="ID[:ARGS]", help="default: the practical ones and others"
+    )
     given = parser.parse_args()
-    rows = {name: (name, {}) for name in given.learner} if given.learner else LEARNERS
-    if given.collapse:
-        for title, (name, arguments) in rows.items():
+    rows = PRACTICAL if given.collapse else PRACTICAL | BESIDE
+    if given.learner:
+        rows = {text: Named.parse(text) for text in given.learner}
+    if given.tune:
+        tune()
+    elif given.collapse:
+        for title, named in rows.items():
             begun = time.perf_counter()
-            found = collapse(ab.learners.make(name, **arguments), given.instances or 200)
-            worst = ", ".join(f"{percent:.1f} % (kind {number % 8})" for percent, number in found[:5])
-            print(f"{title:<24}{len(found)} instances, worst: {worst}; {time.perf_counter() - begun:.0f} s", flush=True)
-        return
-    columns = [f"{kind} {','.join(map(str, size))}" for size in SIZES for kind in KINDS]
-    print(f"{'':<24}" + "".join(f"{column:>22}" for column in columns))
-    for title, (name, arguments) in rows.items():
-        learner = ab.learners.make(name, **arguments)
-        cells = [share(learner, kind, size, given.instances or INSTANCES) for size in SIZES for kind in KINDS]
-        print(f"{title:<24}" + "".join(f"{cell.mean:>12.1f} (≤{cell.worst:6.1f})" for cell in cells), flush=True)
+            learner = ab.learners.make(named.name, **named.arguments)
+            kind, every = (tiny, 1) if given.tiny else (awkward, 10)
+            found = collapse(learner, kind, given.instances or 200, every)
+            worst = ", ".join(f"{share:.1f} % (kind {number % 8})" for share, _, number in found[:5])
+            above, means = sum(share > 105 for share, *_ in found), [mean for _, mean, _ in found]
+            print(
+                f"{title:<24}{len(found)} instances, {above} above 105 %, worst: {worst}; against the mean table "
+                f"{sum(mean > 105 for mean in means)}, worst: {max(means):.1f} %; {time.perf_counter() - begun:.0f} s",
+                flush=True,
+            )
+    else:
+        columns = [(kind, size) for size in SIZES for kind in KINDS]
+        print(f"{'':<24}" + "".join(f"{f'{kind} {str(size)[1:-1]}':>22}" for kind, size in columns))
+        for title, named in rows.items():
+            cells = [share(named, kind, size, range(given.instances or INSTANCES)) for kind, size in columns]
+            print(f"{title:<24}" + "".join(f"{cell.mean:>12.1f} (≤{cell.worst:6.1f})" for cell in cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What was acknowledged survives: kills, full disks, other processes, files from elsewhere."""
 
+import errno
 import os
 import resource
 import sqlite3
@@ -196,6 +197,15 @@ def test_files_from_elsewhere_are_refused_and_left_alone(tmp_path):
         with pytest.raises(DamagedFileError, match=message):
             make(path)
         assert path.read_bytes() == content
+
+
+def test_a_disk_without_room_for_the_holder_of_the_lock_is_no_obstacle(fast_folder, monkeypatch):
+    def full(handle, data, at):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with make(fast_folder / "agent.db"), pytest.raises(InUseError, match="in use by another process"):
+        make(fast_folder / "agent.db")
 
 
 def test_a_place_that_cannot_hold_a_file_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from aggbandit.agent.errors import InUseError, NotDurableError
@@ -30,8 +31,9 @@ class FileLock:
                 f"{path} is in use by {holder}. One agent at a time may hold a file: close the other one, share it "
                 "among threads of one process, or put it behind a service."
             ) from error
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0) if hasattr(os, "pwrite") else None
+        with suppress(OSError):  # on a full disk the holder stays unnamed
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0) if hasattr(os, "pwrite") else None
 
     def _holder(self) -> str:
         try:
