@@ -98,7 +98,7 @@ def test_float32_is_told_wherever_the_result_goes(opened, tmp_path):
     assert (loaded.device, loaded.dtype) == (result.device, "float32")
 
 
-def test_what_cannot_be_played_on_a_gpu_is_refused(opened, monkeypatch):
+def test_what_cannot_be_played_on_a_gpu_is_refused(opened, monkeypatch, tmp_path, capsys):
     for device in ("gpu", "cuda:", "cuda:a", 0, None):
         with pytest.raises(InvalidInputError, match="device must be 'cpu', 'cuda'"):
             run("po-known", device=device)
@@ -116,6 +116,13 @@ def test_what_cannot_be_played_on_a_gpu_is_refused(opened, monkeypatch):
         run("po-known", device="cuda")
     with pytest.raises(InvalidInputError, match="exp2 has no kernel for a GPU"):  # what no machine would do comes first
         run("exp2", device="cuda")
+    assert main(["run", "--learner", "exp2", "--device", "cuda", "--out", str(tmp_path)]) == 2
+    assert "exp2 has no kernel for a GPU" in capsys.readouterr().err
+    for command in (["run", "--out", str(tmp_path)], ["bench"], ["claims"], ["claims", "theorem-1-long"]):
+        assert main([*command, "--device", "cuda"]) == 2
+        assert "pip install aggbandit[cuda]" in capsys.readouterr().err
+    assert main(["claims", "theorem-1-long", "theorem-1", "--device", "cuda"]) == 2
+    assert "claim 'theorem-1' is played on the CPU; --device cuda is for theorem-1-long" in capsys.readouterr().err
 
 
 def test_a_cupy_that_does_not_load_is_told(monkeypatch, tmp_path):

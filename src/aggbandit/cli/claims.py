@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aggbandit import _files
 from aggbandit._version import __version__
 from aggbandit.cli import output
+from aggbandit.errors import InvalidInputError
 from aggbandit.reporting import numbers
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from aggbandit.experiments import claims
 
     chosen = [claims.get(name) for name in arguments.names or claims.names(arguments.device)]
+    if arguments.device == "cuda":
+        here = [claim.id for claim in chosen if claim.id not in claims.ON_GPU]
+        if here:
+            raise InvalidInputError(
+                f"claim {here[0]!r} is played on the CPU; --device cuda is for {', '.join(claims.ON_GPU)}. Leave "
+                "--device out."
+            )
     if arguments.list:
         chosen = [claims.get(name) for name in claims.MODULES]
         table = output.table("id", "claim")

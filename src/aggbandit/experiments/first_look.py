@@ -55,7 +55,7 @@ class Plan:
         from aggbandit import adversaries, learners
         from aggbandit.learners.base import Problem
         from aggbandit.mdp import instances
-        from aggbandit.simulation.engines.places import Places
+        from aggbandit.simulation.engines.places import Places, gpus_of
         from aggbandit.simulation.engines.registry import require_on_gpu
 
         require_integer("episodes", self.episodes, low=1)
@@ -64,9 +64,10 @@ class Plan:
         mdp = instances.make(self.instance.name, **self._seeded(self.instance, instances.get))
         losses = adversaries.make(self.adversary.name, mdp, **self._seeded(self.adversary, adversaries.get))
         chosen = [learners.make(one.name, **one.arguments) for one in self.learners]
-        if Places.parse(self.device, self.dtype).gpus:
+        if gpus_of(self.device):  # before a GPU is looked for: no machine's would do
             for learner in chosen:
                 require_on_gpu(learner)
+        Places.parse(self.device, self.dtype)
         for learner in chosen:
             learner.check(Problem.of(mdp, self.episodes, learner.needs))
         return mdp, losses, chosen
