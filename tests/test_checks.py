@@ -67,6 +67,8 @@ def test_numbers_within_bounds_pass_as_float(value):
         (NAN, {}, r"^δ must be a finite number.* but is nan\.$"),
         (NAN, {"low": 0, "high": 1}, r"^δ must be a finite number, at least 0 and at most 1, but is nan\.$"),
         (INF, {"low": 0}, r"^δ must be a finite number, at least 0, but is inf\.$"),
+        (10**400, {}, r"^δ must be a finite number, but is 10{400}\.$"),
+        (-(10**400), {"high": 1}, r"^δ must be a finite number, at most 1, but is -10{400}\.$"),
         (True, {}, r"^δ must be a number, but is True\.$"),
         ("0.5", {}, r"^δ must be a number, but is '0\.5'\.$"),
         (1j, {}, r"^δ must be a number, but is 1j\.$"),
@@ -119,6 +121,10 @@ def test_float_arrays_are_not_copied_and_others_are_converted():
         (None, r"^loss must be an array of real numbers, but its dtype is object\.$"),
         (object(), r"^loss must be an array of real numbers, but its dtype is object\.$"),
         ([1j], r"^loss must be an array of real numbers, but its dtype is complex128\.$"),
+        (
+            np.ma.array([0.5, 0.5], mask=[False, True]),
+            r"^loss\[1\] is masked, but every entry must be there\. Fill it in",
+        ),
         ([[0, 1], [NAN, INF]], r"^loss\[1, 0\] is nan, but every entry must be finite\.$"),
         (-INF, r"^loss is -inf, but every entry must be finite\.$"),
     ],
@@ -171,7 +177,11 @@ def test_rows_must_sum_to_one(weights, row, excess):
     [
         ([[0.5, 0.5], [1.5, -0.5]], r"^policy\[1, 1\] is -0\.5, .*Probabilities cannot be negative\.$"),
         ([[NAN, 1.0]], r"^policy\[0, 0\] is nan, but"),
-        ([0.5, 0.4], r"^policy sums to 0\.9, but every row must sum to 1"),
+        ([0.5, 0.4], r"^policy sums to 0\.9, .* within 1e-09\. Divide by the row sums if that is meant\.$"),
+        (
+            np.full(3, np.float32(1 / 3), float),
+            r"^policy sums to 1\.0000000298, .* if that is meant\. In float64: single prec",
+        ),
         ([[[1.0], [1.0]], [[1.0], [0.0]]], r"^policy\[1, 1\] sums to 0, but"),
     ],
 )
@@ -189,6 +199,21 @@ def test_an_unknown_name_suggests_the_nearest():
     assert str(caught.value) == said  # a LookupError would show its repr
     with pytest.raises(UnknownNameError, match=r"^There is no learner 7\. Known: "):
         checks.require_known("learner", 7, known)
+
+
+def test_the_arguments_of_a_class_are_found_also_where_it_takes_them_by_position():
+    class Own:
+        def __init__(self, rate, *, size=3):
+            pass
+
+    def factory(mdp, *, rate, size=3):
+        pass
+
+    for made_by in (Own, factory):
+        assert list(checks.keywords_of(made_by)) == ["rate", "size"]
+        checks.require_arguments("learner", "Own", made_by, {"rate": 1})
+        with pytest.raises(InvalidInputError, match=r"^learner 'Own' needs the argument 'rate'\.$"):
+            checks.require_arguments("learner", "Own", made_by, {"size": 1})
 
 
 def test_the_registry_imports_what_a_name_stands_for():

@@ -121,6 +121,14 @@ def test_a_folder_that_is_not_there_is_told_by_the_name_asked_for(tmp_path):
         write_atomically(path, b"content")
 
 
+def test_a_folder_is_no_place_to_write_to(tmp_path):
+    """It used to be told by the name of the temporary file."""
+    with pytest.raises(
+        IsADirectoryError, match=f"Is a folder, but a file is to be written: '{re.escape(str(tmp_path))}'$"
+    ):
+        write_atomically(tmp_path, b"content")
+
+
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, failing):
     path = tmp_path / "state"

@@ -46,7 +46,10 @@ def require_number(
     """`value` as a finite float within the interval; `*_open` leaves the end out."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.floating, np.integer)):
         raise InvalidInputError(f"{name} must be a number, but is {value!r}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond the greatest double
+        number = float("inf")
     too_low = low is not None and (number <= low if low_open else number < low)
     too_high = high is not None and (number >= high if high_open else number > high)
     if not np.isfinite(number) or too_low or too_high:
@@ -74,6 +77,9 @@ def require_shape(name: str, array: AnyArray, shape: tuple[int, ...], axes: str)
 
 def as_array(name: str, values: Any) -> AnyArray:
     """`values` as an array of whatever dtype, not copied when it is one."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        first = np.argwhere(np.ma.getmaskarray(values))[0]
+        raise InvalidInputError(f"{place(name, first)} is masked, but every entry must be there. Fill it in.")
     try:
         return np.asarray(values)
     except ValueError:
@@ -123,9 +129,10 @@ def require_distributions(name: str, array: FloatArray) -> None:
     off = ~(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE)
     if off.any():
         first = np.argwhere(off)[0] if off.ndim else ()
+        coarse = " In float64: single precision is too coarse." if abs(sums[tuple(first)] - 1.0) < 1e-5 else ""
         raise InvalidInputError(
             f"{place(name, first)} sums to {sums[tuple(first)]:.12g}, but every row must sum to 1 "
-            f"within {ROW_SUM_TOLERANCE:g}. Divide by the row sums if that is meant."
+            f"within {ROW_SUM_TOLERANCE:g}. Divide by the row sums if that is meant.{coarse}"
         )
 
 
@@ -134,18 +141,28 @@ def require_known(kind: str, name: Any, known: Iterable[str]) -> str:
     names = sorted(set(known))
     if isinstance(name, str) and name in names:
         return name
-    near = get_close_matches(str(name), names, n=1, cutoff=0.4)
+    near = get_close_matches(name, names, n=1, cutoff=0.4) if isinstance(name, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise UnknownNameError(f"There is no {kind} {name!r}.{hint} Known: {', '.join(names)}.")
 
 
+def keywords_of(made_by: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The arguments that a class or a factory takes by name.
+
+    A factory's positional ones are handed over by us; a class, which may be a user's, can leave out `kw_only`.
+    """
+    found = inspect.signature(made_by).parameters
+    by_place = isinstance(made_by, type)
+    return {
+        name: one
+        for name, one in found.items()
+        if one.kind is one.KEYWORD_ONLY or (by_place and one.kind is one.POSITIONAL_OR_KEYWORD)
+    }
+
+
 def require_arguments(kind: str, name: str, made_by: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """`arguments` are keywords that `made_by` takes, and none that it needs is missing."""
-    parameters = {
-        key: parameter
-        for key, parameter in inspect.signature(made_by).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
+    parameters = keywords_of(made_by)
     for key in arguments:
         if key not in parameters:
             near = get_close_matches(key, parameters, n=1, cutoff=0.5)

@@ -50,6 +50,8 @@ def write_atomically(path: AnyPath, data: bytes) -> None:
     folder is forced to disk too.  Where anything fails, the old file stays as it was and the temporary one goes.
     """
     target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a folder, but a file is to be written", os.fspath(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

@@ -90,10 +90,16 @@ def spoilt(n):
 
 
 BAD_TABLES = [
-    (spoilt, r"^losses\.tables\(4, 7\)\[1, 0, 2, 1\] is 1\.5, but every loss must lie in \[0, 1\]\. Shift and scale"),
+    (
+        spoilt,
+        r"^losses\.tables\(4, 7\)\[1, 0, 2, 1\] is 1\.5 in episode 5, but every loss must lie in \[0, 1\]\. Shift a",
+    ),
     (lambda n: np.full((n, *SHAPE), -0.1), r"^losses\.tables\(4, 7\)\[0, 0, 0, 0\] is -0\.1"),
-    (lambda n: np.full((n, *SHAPE), np.nan), r"^losses\.tables\(4, 7\)\[0, 0, 0, 0\] is nan"),
-    (lambda n: np.broadcast_to(2.0, (n, *SHAPE)), r"^losses\.tables\(4, 7\)\[0, 0, 0, 0\] is 2\.0, but"),
+    (
+        lambda n: np.full((n, *SHAPE), np.nan),
+        r"^losses\.tables\(4, 7\)\[0, 0, 0, 0\] is nan in episode 4, but .*\[0, 1\]\. NaN stands for no number: look",
+    ),
+    (lambda n: np.broadcast_to(2.0, (n, *SHAPE)), r"^losses\.tables\(4, 7\)\[0, 0, 0, 0\] is 2\.0 in episode 4"),
     (
         lambda n: np.zeros((n, 3, 2, 2)),
         r"^losses\.tables\(4, 7\) must have shape \(stop - start, H, S, A\) = \(3, 2, 3, 2\), but has \(3, 3, 2, 2\)",
@@ -152,7 +158,7 @@ def test_a_subclass_of_ours_is_checked_like_any_other():
             return np.full((stop - start, *SHAPE), 2.0)
 
     losses = as_losses(Wrong(), MDP, 10)
-    with pytest.raises(InvalidInputError, match=r"is 2\.0, but every loss must lie in"):
+    with pytest.raises(InvalidInputError, match=r"is 2\.0 in episode 0, but every loss must lie in"):
         losses.tables(0, 1)
 
 
@@ -189,8 +195,9 @@ def test_a_users_segments_are_passed_on():
         ([(4, 7)], r"^losses\.segments\(4, 7\) must yield \(start, stop, table\), but yields \(4, 7\)"),
         (None, r"^losses\.segments\(4, 7\) must yield \(start, stop, table\), but returns None"),
         ([7], r"^losses\.segments\(4, 7\) must yield \(start, stop, table\), but yields 7"),
-        ([(4, 7, GOOD[0])], r"^the table of losses\.segments\(4, 7\) from 4 on must have shape \(H, S, A\)"),
-        ([(4, 7, GOOD * 3)], r"^the table of losses\.segments\(4, 7\) from 4 on\[0, 0, 0\] is 1\.5"),
+        ([(4.0, 7.0, GOOD)], r"^losses\.segments\(4, 7\) yields a piece from 4\.0 to 7\.0"),
+        ([(4, 7, GOOD[0])], r"^losses\.segments\(4, 7\), piece from 4 to 7: table must have shape \(H, S, A\)"),
+        ([(4, 7, GOOD * 3)], r"^losses\.segments\(4, 7\), piece from 4 to 7: table\[0, 0, 0\] is 1\.5"),
     ],
 )
 def test_bad_segments_are_refused(pieces, message):

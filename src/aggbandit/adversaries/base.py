@@ -29,6 +29,7 @@ from aggbandit.mdp.tabular import TabularMDP
 Shape: TypeAlias = tuple[int, int, int]
 Segment: TypeAlias = tuple[int, int, FloatArray]
 
+MISSING = "NaN stands for no number: look for what is missing there."
 WAY_OUT = "Shift and scale the losses to [0, 1]; rewards r in [0, 1] become losses 1 - r."
 
 
@@ -90,7 +91,7 @@ def checked_tables(losses: Any, start: int, stop: int, shape: Shape) -> FloatArr
     tables = as_table(subject, losses.tables(start, stop), (stop - start, *shape), "(stop - start, H, S, A)")
     # one look at a table that is the same memory in every episode
     distinct = tables[:1] if tables.strides[0] == 0 else tables
-    require_losses(subject, distinct)
+    require_losses(subject, distinct, first_episode=start)
     return tables
 
 
@@ -104,15 +105,21 @@ def as_table(subject: str, values: Any, shape: tuple[int, ...], axes: str) -> Fl
     return array if array.dtype == np.float64 else _as_float64(array)
 
 
-def require_losses(subject: str, array: AnyArray, offset: int = 0) -> None:
-    """Every entry lies in [0, 1]; `offset` is added to the first index where a part of a longer array is looked at."""
+def require_losses(subject: str, array: AnyArray, offset: int = 0, first_episode: int | None = None) -> None:
+    """Every entry lies in [0, 1].
+
+    `offset` is added to the first index where a part of a longer array is looked at; with `first_episode`, that of
+    the first table, the message names the episode, since where blocks begin is nobody's choice.
+    """
     inside = (array >= 0.0) & (array <= 1.0)  # False for NaN as well
     if not inside.all():
         first = np.argwhere(~inside)[0]
         value = array[tuple(first)]
+        episode = "" if first_episode is None else f" in episode {first_episode + first[0]}"
         first[0] += offset
+        way_out = MISSING if np.isnan(value) else WAY_OUT
         raise InvalidInputError(
-            f"{place(subject, first)} is {float(value)!r}, but every loss must lie in [0, 1]. {WAY_OUT}"
+            f"{place(subject, first)} is {float(value)!r}{episode}, but every loss must lie in [0, 1]. {way_out}"
         )
 
 
@@ -217,14 +224,16 @@ class _CheckedPieces(_Checked):
                 first, last, table = piece
             except (TypeError, ValueError):
                 raise InvalidInputError(f"{subject} must yield (start, stop, table), but yields {piece!r}.") from None
-            if first != at or not at < last <= stop:
+            whole = isinstance(first, (int, np.integer)) and isinstance(last, (int, np.integer))
+            if not whole or first != at or not at < last <= stop:
                 raise InvalidInputError(
                     f"{subject} yields a piece from {first} to {last}, but the next one must begin at {at}, end after "
                     f"it, and not beyond {stop}."
                 )
-            table = as_table(f"the table of {subject} from {first} on", table, self.shape, "(H, S, A)")
-            require_losses(f"the table of {subject} from {first} on", table)
-            yield first, last, table
+            named = f"{subject}, piece from {first} to {last}: table"
+            table = as_table(named, table, self.shape, "(H, S, A)")
+            require_losses(named, table)
+            yield int(first), int(last), table
             at = last
         if at != stop:
             raise InvalidInputError(f"{subject} ends at {at}, but must cover the episodes up to {stop}.")

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aggbandit._checks import keywords_of
 from aggbandit.errors import AggbanditError
 
 KEYED = re.compile(r"([A-Za-z][\w-]*(?:, [A-Za-z]\w*)*) {2,}(\S.*)")  # `width, height   in cells`, `Paper   [LM25]`
@@ -125,11 +126,8 @@ def _defaults(what: Any) -> dict[str, str]:
             else:
                 out[field.name] = REQUIRED
         return out
-    parameters = inspect.signature(what).parameters.values()
     return {
-        one.name: REQUIRED if one.default is inspect.Parameter.empty else repr(one.default)
-        for one in parameters
-        if one.kind is inspect.Parameter.KEYWORD_ONLY
+        name: REQUIRED if one.default is one.empty else repr(one.default) for name, one in keywords_of(what).items()
     }
 
 

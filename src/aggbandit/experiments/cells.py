@@ -8,7 +8,6 @@ same id means the same numbers, and an algorithm that changes its numbers raises
 
 from __future__ import annotations
 
-import inspect
 import json
 import threading
 from collections import OrderedDict
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aggbandit._checks import keywords_of
 from aggbandit._files import digest
 from aggbandit.errors import InvalidInputError
 
@@ -174,8 +174,8 @@ def defaults(kind: str, name: str) -> dict[str, Any]:
     key = kind, name
     if key not in _DEFAULTS:
         found = {}
-        for argument, parameter in inspect.signature(factory(kind, name)).parameters.items():
-            if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty:
+        for argument, parameter in keywords_of(factory(kind, name)).items():
+            if parameter.default is not parameter.empty:
                 try:
                     found[argument] = canonical(parameter.default)
                 except InvalidInputError:

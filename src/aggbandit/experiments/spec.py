@@ -34,7 +34,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from aggbandit._checks import require_arguments, require_integer
+from aggbandit._checks import keywords_of, require_arguments, require_integer
 from aggbandit.errors import AggbanditError, InvalidInputError
 from aggbandit.experiments import _positions
 from aggbandit.experiments.cells import FORMAT, KINDS, Cell, canonical, canonical_text, defaults, factory
@@ -443,8 +443,7 @@ def _article(kind: str) -> str:
 
 
 def _required(made_by: Any) -> list[str]:
-    parameters = inspect.signature(made_by).parameters.values()
-    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    return [name for name, one in keywords_of(made_by).items() if one.default is one.empty]
 
 
 _TAKES_SEED: dict[tuple[str, str], bool] = {}

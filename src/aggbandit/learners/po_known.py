@@ -46,8 +46,8 @@ class PolicyOptimizationKnown(Learner[State]):
     needs = Needs(feedback=AGGREGATE, dynamics=KNOWN)
 
     confidence: float = 0.05  # δ; enters through ι alone (ERRATA B10)
-    step_size: float | str = "appendix"  # η, or whose
-    exploration: float | None = None  # γ; None: 2 η H
+    step_size: float | str = "appendix"  # η: a number, "appendix" or, without its √ι, "main"
+    exploration: float | None = None  # γ; None: 2 η H of the step actually used
     bonus_scale: float = 1.0  # multiplies all of b
 
     def __post_init__(self) -> None:

@@ -97,7 +97,7 @@ class PolicyOptimizationUnknown(Learner[State]):
     needs = Needs(feedback=AGGREGATE, dynamics=UNKNOWN, losses=ADVERSARIAL)
 
     confidence: float = 0.05  # δ
-    step_size: float | str = "appendix"  # η, or whose
+    step_size: float | str = "appendix"  # η: a number, "appendix" or, without its √ι, "main"
     exploration: float | None = None  # γ; None: 2 η H of the step actually used
     bonus_scale: float = 1.0
     radius_scale: float = 1.0
