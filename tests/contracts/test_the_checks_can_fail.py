@@ -118,6 +118,45 @@ class PrefersTheFirstAction(Sound):
         return policy
 
 
+class Forgets(Sound):
+    def update(self, problem: Problem, state: State, episode: Episode, draws: Draws) -> Any:
+        super().update(problem, state, episode, draws)
+
+
+class Divides(Sound):
+    def policy(self, problem: Problem, state: State) -> Any:
+        return 1 / len(state.log)
+
+
+class Gaps(Sound):
+    def policy(self, problem: Problem, state: State) -> Any:
+        return super().policy(problem, state) * np.nan
+
+
+class Flat(Sound):
+    def policy(self, problem: Problem, state: State) -> Any:
+        return super().policy(problem, state)[0]
+
+
+class Words(Sound):
+    def policy(self, problem: Problem, state: State) -> Any:
+        return super().policy(problem, state).astype(str)
+
+
+class Negative(Sound):
+    def policy(self, problem: Problem, state: State) -> Any:
+        return super().policy(problem, state) * [3.0, -1.0]
+
+
+class NoNeeds(Sound):
+    needs: Any = {"feedback": "aggregate"}
+
+
+class ByHand(Sound):
+    def __init__(self) -> None:
+        object.__setattr__(self, "rate", 0.2)
+
+
 BROKEN = {
     "policies_are_distributions": NotSummingToOne,
     "reading_the_policy_changes_nothing": WritesWhenRead,
@@ -147,6 +186,30 @@ def test_learner_check_fails(check: str) -> None:
         LEARNER_CHECKS[check](BROKEN[check]())
     with pytest.raises((AssertionError, RuntimeWarning, ValueError), match=r"."):
         check_learner(BROKEN[check]())
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        (
+            Forgets,
+            r"Forgets breaks policies_are_distributions: InvalidInputError: update of .*:Forgets returned None, but",
+        ),
+        (Divides, r"Divides breaks policies_are_distributions: ZeroDivisionError: division by zero$"),
+        (Gaps, r"Gaps breaks policies_are_distributions: episode 0: the policy is not finite$"),
+        (Flat, r"Flat breaks policies_are_distributions: episode 0: the policy has shape \(3, 2\)$"),
+        (Words, r"Words breaks policies_are_distributions: episode 0: the policy has dtype <U32$"),
+        (Negative, r"Negative breaks policies_are_distributions: episode 0: a probability is negative$"),
+        (DividesByWhatItKnows, r"_are_survived: H, S, A = 1, 1, 1, K = 1: RuntimeWarning: divide by zero"),
+        (Overflows, r"raises_no_warning: losses of 1\.0, K = 1: RuntimeWarning: overflow"),
+        (NoNeeds, r"^needs of .*:NoNeeds must be an aggbandit\.Needs, but is \{'feedback': 'aggregate'\}\. Write"),
+        (ByHand, r"^.*:ByHand must be a frozen dataclass .*, but ByHand has an __init__ of its own\. Put @dataclass"),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_learner_and_the_check(learner: type[Sound], message: str) -> None:
+    """What a learner raised used to come out of the checks as it was, and NaN as an error of NumPy's dice."""
+    with pytest.raises(AssertionError, match=message):
+        check_learner(learner())
 
 
 def test_a_fused_engine_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,9 @@ from aggbandit.errors import DamagedFileError, InvalidInputError
 from aggbandit.learners.base import Draws, Episode, Problem
 from aggbandit.simulation import run as run_module
 from aggbandit.simulation.engines.plain import sampler
+from aggbandit.simulation.interrupts import interrupts_held
 from aggbandit.simulation.losses import LossReader
-from aggbandit.simulation.run import Progress, Simulation, checkpoint_episodes, interrupts_held
+from aggbandit.simulation.run import Progress, Simulation, checkpoint_episodes
 from naive import planning as naive
 
 MDP = ab.instances.make("random", states=4, actions=3, horizon=4, seed=2)
@@ -215,6 +216,38 @@ def test_a_place_where_no_state_can_be_kept_is_told_before_anything_is_played(
     """It used to be told by the first Ctrl-C, which then lost the run."""
     with pytest.raises(InvalidInputError, match=rf"^state_file must be a file, .*: {why}\.$"):
         ab.run(MDP, switching(), "uniform", episodes=4, state_file=tmp_path / name)
+
+
+class ByHand(ab.Learner[Any]):
+    """Keeps what it was told where no saved state looks for it."""
+
+    needs = ab.Needs()
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def init(self, problem: Problem, draws: Draws) -> Any:
+        return (np.full(problem.shape, 1 / problem.A),)
+
+    def policy(self, problem: Problem, state: Any) -> Any:
+        return state[0]
+
+    def update(self, problem: Problem, state: Any, episode: Episode, draws: Draws) -> Any:
+        return state if self.share else None
+
+
+def test_a_learner_whose_arguments_are_hidden_plays_but_keeps_no_state_file(tmp_path: Path) -> None:
+    """Its state file would be taken up by the same learner with other arguments."""
+    assert ab.run(MDP, switching(), ByHand(0.5), episodes=4).episodes[-1] == 4
+    with pytest.raises(
+        InvalidInputError, match=r"ByHand must be a frozen dataclass for its arguments to be saved and t"
+    ):
+        ab.run(MDP, switching(), ByHand(0.5), episodes=4, state_file=tmp_path / "state")
+
+
+def test_an_update_that_forgets_the_state_says_so() -> None:
+    with pytest.raises(InvalidInputError, match=r"^update of .*:ByHand returned None, but must return the state: `ret"):
+        ab.run(MDP, switching(), ByHand(0.0), episodes=4)
 
 
 def test_an_interrupt_is_held_until_the_block_is_whole() -> None:

@@ -1,7 +1,11 @@
 """Sessions: order, late feedback, bad input that changes nothing, exact saves."""
 
+import os
+import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,10 +45,49 @@ class Late(ab.Learner[Log]):
         return Log(_first_action(problem, share), [*state.seen, episode.index], shares)
 
 
+class Failing(Late):
+    def update(self, problem: Problem, state: Any, episode: Any, draws: Any) -> Any:
+        state.policy_hsa[:] = 7.0
+        raise ArithmeticError("too small")
+
+
+@dataclass(frozen=True)
+class ByPosition(Late):
+    """Its fields may be given by position; what it leaves undone is `return state`."""
+
+    share: float = 0.25
+
+    def init(self, problem: Problem, draws: Draws) -> Any:
+        return Log(_first_action(problem, self.share), [], [])
+
+    def update(self, problem: Problem, state: Any, episode: Any, draws: Any) -> Any:
+        state.seen.append(episode.index)
+
+
+class ByHand(Late):
+    def __init__(self, share: float = 0.25) -> None:
+        object.__setattr__(self, "share", share)
+
+
+class StateFromElsewhere(Late):
+    def init(self, problem: Problem, draws: Draws) -> Any:
+        return kept_elsewhere.Pair(_first_action(problem, 0.5), 1)
+
+
 def _first_action(problem: Problem, share: float) -> Any:
     policy = np.empty(problem.shape)
     policy[..., 0], policy[..., 1] = share, 1 - share
     return policy
+
+
+class Pair(NamedTuple):
+    policy_hsa: Any
+    count: int
+
+
+Pair.__module__ = "kept_elsewhere"  # as if another module defined it
+kept_elsewhere = SimpleNamespace(Pair=Pair)
+del Pair
 
 
 def states_of(session: ab.Session) -> Any:
@@ -135,12 +178,7 @@ def test_late_feedback_without_begin_takes_the_policy_in_force() -> None:
 
 
 def test_a_learner_that_fails_leaves_the_session_as_it_was(tmp_path: Path) -> None:
-    """An episode whose update raised used to count as begun, so that the next `begin` was refused."""
-
-    class Failing(Late):
-        def update(self, problem: Problem, state: Any, episode: Any, draws: Any) -> Any:
-            raise ArithmeticError("too small")
-
+    """Its arrays used to stay half written; before that, the episode counted as begun, so that `begin` was refused."""
     session = ab.start(Failing(), UNKNOWN)
     session.save(tmp_path / "before")
     with pytest.raises(ArithmeticError, match="too small"):
@@ -148,6 +186,64 @@ def test_a_learner_that_fails_leaves_the_session_as_it_was(tmp_path: Path) -> No
     session.save(tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
     assert session.begin() == 0
+
+
+def test_an_update_that_forgets_the_state_says_so() -> None:
+    session = ab.start(ByPosition(), UNKNOWN)
+    with pytest.raises(InvalidInputError, match=r"^update of .*:ByPosition returned None, but must return the state"):
+        session.update([0, 1, 2], [0, 0, 0], 1.0)
+    assert session.episode == 0
+    assert states_of(session).seen == []
+
+
+def test_a_learner_that_takes_its_arguments_by_position_is_loaded_with_them(tmp_path: Path) -> None:
+    """It used to be saved, and then refused: it had no such argument."""
+    ab.start(ByPosition(0.75), UNKNOWN).save(tmp_path / "s")
+    assert ab.Session.load(tmp_path / "s").learner.arguments == {"share": 0.75}
+
+
+def test_a_state_class_may_be_imported_by_the_learners_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ab.start(StateFromElsewhere(), UNKNOWN)
+    with pytest.raises(InvalidInputError, match=r"is not saved\. The saved state names kept_elsewhere:Pair, which nei"):
+        session.save(tmp_path / "s")
+    monkeypatch.setattr(sys.modules[__name__], "Pair", kept_elsewhere.Pair, raising=False)
+    session.save(tmp_path / "s")
+    np.testing.assert_array_equal(ab.Session.load(tmp_path / "s").policy, session.policy)
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
+    """Arguments kept outside the fields used to be lost in silence, and a local class was found missing on loading."""
+
+    class Local(Late):
+        pass
+
+    for learner, why in (
+        (ByHand(0.75), r"ByHand must be a frozen dataclass .* but ByHand has an __init__ of its own\. Put @dataclass"),
+        (Local(), r"<locals>\.Local' is no module:Class"),
+    ):
+        with pytest.raises(
+            InvalidInputError, match=rf"^This session could not be loaded again, so it is not saved.*{why}"
+        ):
+            ab.start(learner, UNKNOWN).save(tmp_path / "s")
+        assert not (tmp_path / "s").exists()
+
+
+def test_an_interrupt_waits_until_the_episode_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It used to come out of the update with the arrays written and the episode still open."""
+    learner = ab.learners.make("po-known")
+    update = type(learner).update
+
+    def interrupted(*arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return update(*arguments)
+
+    monkeypatch.setattr(type(learner), "update", interrupted)
+    session = ab.start(learner, KNOWN)
+    before = session.policy
+    with pytest.raises(KeyboardInterrupt, match="^$"):
+        session.update([0, 1, 2], [0, 1, 0], 1.0)
+    assert session.episode == 1
+    assert not np.array_equal(session.policy, before)
 
 
 def test_in_order_learners_begin_one_at_a_time() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from aggbandit._checks import require_arguments
 from aggbandit._registry import resolve
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import Learner
+from aggbandit.learners.base import Learner, Needs
 from aggbandit.learners.registry import TABLE
 
 __all__ = ["as_learner", "get", "make", "names"]
@@ -45,14 +45,35 @@ def make(name: str, **arguments: Any) -> Learner[Any]:
 def as_learner(learner: Any) -> Learner[Any]:
     """`learner` itself if it is one, else the one that this id names, with its default arguments."""
     if isinstance(learner, Learner):
-        return learner
+        return _checked(learner)
     if isinstance(learner, str):
-        return make(learner)
+        return _checked(make(learner))
     if isinstance(learner, type) and issubclass(learner, Learner):
         raise InvalidInputError(
             f"learner must be an instance, but is the class {learner.__name__}; call it: {learner.__name__}()."
         )
     raise InvalidInputError(f"learner must be an id or an aggbandit.Learner, but is {type(learner).__name__}.")
+
+
+def _checked(learner: Learner[Any]) -> Learner[Any]:
+    if not isinstance(learner.needs, Needs):
+        raise InvalidInputError(
+            f"needs of {learner.name} must be an aggbandit.Needs, but is {learner.needs!r}. Write, for instance, "
+            'needs = ab.Needs(feedback="aggregate", dynamics="unknown").'
+        )
+    return learner
+
+
+def require_told(learner: Learner[Any]) -> None:
+    """Its arguments are its fields, where whatever saves it looks for them."""
+    makes = next(cls for cls in type(learner).__mro__ if "__init__" in vars(cls))
+    written = vars(makes).get("__dataclass_params__")  # its own, not one that it inherits
+    if makes is not object and not (written and written.frozen):
+        raise InvalidInputError(
+            f"{learner.name} must be a frozen dataclass for its arguments to be saved and told, but "
+            f"{makes.__name__} has {'changeable fields' if written else 'an __init__ of its own'}. Put "
+            "@dataclass(frozen=True, kw_only=True) above the class, and declare each argument as a field of it."
+        )
 
 
 def _own(path: str) -> type[Learner[Any]]:

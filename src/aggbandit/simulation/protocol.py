@@ -14,7 +14,7 @@ from aggbandit._checks import (
     require_within,
 )
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import AGGREGATE, SEMI_BANDIT, Episode, Learner, Needs, Problem
+from aggbandit.learners.base import AGGREGATE, SEMI_BANDIT, Draws, Episode, Learner, Needs, Problem
 
 TOTAL_SLACK = 1e-9  # a sum of H losses in [0, 1] may pass H by rounding
 
@@ -48,6 +48,14 @@ def played(learner: Learner[Any], problem: Problem, state: Any) -> FloatArray:
         require_shape(f"the policy of {learner.name}", policy, problem.shape, "(H, S, A)")
         require_distributions(f"the policy of {learner.name}", policy)
     return np.ascontiguousarray(policy, dtype=np.float64)
+
+
+def updated(learner: Learner[Any], problem: Problem, state: Any, episode: Episode, draws: Draws) -> Any:
+    """The learner's state after this episode."""
+    after = learner.update(problem, state, episode, draws)
+    if after is None and state is not None:
+        raise InvalidInputError(f"update of {learner.name} returned None, but must return the state: `return state`.")
+    return after
 
 
 def is_own(learner: Learner[Any]) -> bool:

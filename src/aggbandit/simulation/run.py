@@ -19,7 +19,7 @@ from aggbandit import _files
 from aggbandit._arrays import IntArray
 from aggbandit._checks import as_array, place, require_flag, require_integer
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners import as_learner
+from aggbandit.learners import as_learner, require_told
 from aggbandit.learners.base import Problem
 from aggbandit.learners.parts.linear_mdp import require_expressive
 from aggbandit.mdp.tabular import TabularMDP
@@ -28,6 +28,7 @@ from aggbandit.simulation.engines.base import Engine, LossBlock
 from aggbandit.simulation.engines.places import CPU, Places, gpus_of
 from aggbandit.simulation.engines.plain import PlainEngine
 from aggbandit.simulation.engines.registry import choose, choose_on_gpu, require_on_gpu
+from aggbandit.simulation.interrupts import interrupts_held
 from aggbandit.simulation.losses import LossReader, LossSum
 from aggbandit.simulation.result import LearnerRecord, RunResult, read_only
 from aggbandit.simulation.session import MAX_SEED
@@ -198,8 +199,10 @@ class Simulation:
         block_episodes: int | None = None,
     ) -> None:
         """Play on to the end; `block_episodes` fixes the size of a block, which is otherwise set by the clock."""
-        if state_file is not None and _is_state(state_file):
-            self.load(state_file)
+        if state_file is not None:
+            require_told(self.learner)
+            if _is_state(state_file):
+                self.load(state_file)
         tell = report or (lambda progress: None)
         tell(self._progress(compiling=True))
         for engine in self.engines if self.places.gpus else self.engines[:1]:
@@ -434,29 +437,6 @@ def single_threaded_blas() -> Iterator[None]:
 
     with threadpool_limits(1):
         yield
-
-
-@contextlib.contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Within, a Ctrl-C waits; it is raised on leaving.  Outside the main thread there is nothing to hold."""
-    import signal
-    import threading
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-    if before is None:  # a handler set outside Python can be neither called nor put back
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if held:
-        signal.raise_signal(signal.SIGINT)  # now by the handler that was there
 
 
 def _reporter(progress: Any) -> Callable[[Progress], None] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 from aggbandit import _files
 from aggbandit._arrays import FloatArray, frozen
 from aggbandit._checks import require_integer
-from aggbandit.errors import InvalidInputError, OutOfOrderError
-from aggbandit.learners import as_learner, make
-from aggbandit.learners.base import INIT_STREAM, UPDATE_STREAM, Draws, Learner, Problem
+from aggbandit.errors import AggbanditError, InvalidInputError, OutOfOrderError
+from aggbandit.learners import as_learner, make, require_told
+from aggbandit.learners.base import INIT_STREAM, UPDATE_STREAM, Draws, Episode, Learner, Problem
 from aggbandit.mdp.tabular import TabularMDP
-from aggbandit.simulation.protocol import played, reported
+from aggbandit.simulation.interrupts import interrupts_held
+from aggbandit.simulation.protocol import is_own, played, reported, updated
 from aggbandit.simulation.state_trees import classes_of
 
 KIND = "session"
@@ -101,9 +103,26 @@ class Session:
         today = frozen(self.policy) if late and index >= self._begun else None
         policy = self._policies[index] if late and today is None else today
         seen = reported(needs, self.problem, index, states, actions, feedback, policy)
-        draws = Draws(self.seed, 0, index, UPDATE_STREAM)
-        self._state = self.learner.update(self.problem, self._state, seen, draws)
-        self._remember(index + 1, today)
+        if is_own(self.learner):  # it may raise, or be stopped, with its arrays half written
+            kept = copy.deepcopy(self._state)
+            try:
+                after = self._updated(seen)
+            except BaseException:
+                self._state = kept
+                raise
+            self._finish(index, today, after)
+        else:
+            with interrupts_held():
+                self._finish(index, today, self._updated(seen))
+
+    def _updated(self, seen: Episode) -> Any:
+        draws = Draws(self.seed, 0, seen.index, UPDATE_STREAM)
+        return updated(self.learner, self.problem, self._state, seen, draws)
+
+    def _finish(self, index: int, policy: FloatArray | None, state: Any) -> None:
+        """Episode `index` has its feedback."""
+        self._state = state
+        self._remember(index + 1, policy)
         self._policies.pop(index, None)
         self._done.add(index)
         while self._oldest in self._done:
@@ -160,9 +179,23 @@ class Session:
             "done": sorted(self._done),
             "begun": self._begun,
             "late": [{"episode": index, "policy": policy} for index, policy in sorted(self._policies.items())],
-            "state": np.frombuffer(_files.dump_tree(self._state), np.uint8),
+            "state": np.frombuffer(self._dumped(), np.uint8),
         }
         _files.write_atomically(path, _files.sealed(_files.dump_tree(tree), KIND, FORMAT))
+
+    def _dumped(self) -> bytes:
+        """The learner's state as bytes; where `load` could not make it or the learner again, say so now."""
+        state = _files.dump_tree(self._state)
+        if is_own(self.learner):
+            try:
+                require_told(self.learner)
+                make(self.learner.name, **self.learner.arguments)
+                _files.load_tree(state, classes_of(self.learner))
+            except AggbanditError as error:
+                raise InvalidInputError(
+                    f"This session could not be loaded again, so it is not saved. {error}"
+                ) from error
+        return state
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Session:

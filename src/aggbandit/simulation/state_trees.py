@@ -1,30 +1,43 @@
-"""Which NamedTuple classes a saved state may name: those of the learner's own module and of this package."""
+"""Which NamedTuple classes a saved state may name: those that the learner's own modules know, and this package's."""
 
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from aggbandit._files import class_name
 from aggbandit.errors import DamagedFileError
 from aggbandit.learners.base import Learner
 
 
 def classes_of(learner: Learner[Any]) -> Callable[[str], type]:
-    """A resolver of "module:qualname" that imports nothing outside the package and the learner's own module."""
-    own = type(learner).__module__
+    """A resolver of "module:qualname" that imports nothing outside the package.
+
+    The learner's own modules are those of its class and of the classes that it derives from; they know what they
+    define and what they import.
+    """
+    own = {
+        cls.__module__: sys.modules[cls.__module__] for cls in type(learner).__mro__ if cls.__module__ in sys.modules
+    }
+    imported = {
+        class_name(each): each for module in own.values() for each in vars(module).values() if isinstance(each, type)
+    }
 
     def find(path: str) -> type:
         module, _, qualname = path.partition(":")
-        if module == own and module in sys.modules:
-            loaded: Any = sys.modules[module]
-        elif module == "aggbandit" or module.startswith("aggbandit."):
-            loaded = import_module(module)
-        else:
-            raise DamagedFileError(
-                f"The saved state names {path}, which is neither {type(learner).__name__}'s own module nor aggbandit's."
-            )
-        for part in qualname.split("."):
-            loaded = getattr(loaded, part, None)
+        loaded: Any = imported.get(path)
+        if loaded is None:
+            if module in own:
+                loaded = own[module]
+            elif module == "aggbandit" or module.startswith("aggbandit."):
+                loaded = import_module(module)
+            else:
+                raise DamagedFileError(
+                    f"The saved state names {path}, which neither aggbandit nor a module of "
+                    f"{type(learner).__name__} knows: define or import it where the learner is defined."
+                )
+            for part in qualname.split("."):
+                loaded = getattr(loaded, part, None)
         if not (isinstance(loaded, type) and issubclass(loaded, tuple) and hasattr(loaded, "_fields")):
             raise DamagedFileError(f"The saved state names {path}, which is no NamedTuple here.")
         return loaded

@@ -15,6 +15,7 @@ import numpy as np
 from aggbandit import _files, adversaries
 from aggbandit._arrays import AnyArray, FloatArray, IntArray
 from aggbandit.errors import InvalidInputError
+from aggbandit.learners import as_learner, require_told
 from aggbandit.learners.base import (
     AGGREGATE,
     INIT_STREAM,
@@ -29,7 +30,7 @@ from aggbandit.learners.base import (
 from aggbandit.mdp import instances
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.losses import LossReader
-from aggbandit.simulation.protocol import observed
+from aggbandit.simulation.protocol import observed, updated
 from aggbandit.simulation.run import Simulation, checkpoint_episodes
 from aggbandit.simulation.session import Session, start
 
@@ -58,14 +59,26 @@ class Played:
         self.state = self.learner.init(self.problem, Draws(seed, 0, 0, INIT_STREAM))
         rng = np.random.default_rng([seed, 7])
         for k in range(episodes):
-            policy = np.array(self.learner.policy(self.problem, self.state))
-            self.policies.append(policy)
+            policy = self._policy(f"episode {k}")
             states, actions = walk(self.mdp, policy, rng)
             table = rng.random(self.problem.shape) if totals is None else np.full(self.problem.shape, totals)
             seen = observed(self.learner.needs, k, states, actions, table, policy)
             self.shown.append(copy.deepcopy(seen))
-            self.state = self.learner.update(self.problem, self.state, seen, Draws(seed, 0, k, UPDATE_STREAM))
-        self.policies.append(np.array(self.learner.policy(self.problem, self.state)))
+            draws = Draws(seed, 0, k, UPDATE_STREAM)
+            self.state = updated(self.learner, self.problem, self.state, seen, draws)
+        self._policy("the end")
+
+    def _policy(self, when: str) -> FloatArray:
+        """The next policy, once it is one: the walk, and every check after it, relies on that."""
+        policy = np.array(self.learner.policy(self.problem, self.state))
+        assert policy.shape == self.problem.shape, f"{when}: the policy has shape {policy.shape}"
+        assert policy.dtype.kind in "fiub", f"{when}: the policy has dtype {policy.dtype}"
+        assert np.isfinite(policy).all(), f"{when}: the policy is not finite"
+        assert (policy >= 0).all(), f"{when}: a probability is negative"
+        off = np.abs(policy.sum(axis=-1) - 1).max()
+        assert off <= 1e-9, f"{when}: a row of the policy is off 1 by {off:.3g}"
+        self.policies.append(policy)
+        return policy
 
 
 def small_mdp() -> TabularMDP:
@@ -88,13 +101,7 @@ def walk(mdp: TabularMDP, policy: FloatArray, rng: np.random.Generator) -> tuple
 
 def policies_are_distributions(learner: Learner[Any]) -> None:
     """Every policy is (H, S, A) of probabilities whose rows sum to 1."""
-    played = Played(learner)
-    for k, policy in enumerate(played.policies):
-        assert policy.shape == played.problem.shape, f"episode {k}: the policy has shape {policy.shape}"
-        assert np.isfinite(policy).all(), f"episode {k}: the policy is not finite"
-        assert (policy >= 0).all(), f"episode {k}: a probability is negative"
-        off = np.abs(policy.sum(axis=-1) - 1).max()
-        assert off <= 1e-9, f"episode {k}: a row of the policy is off 1 by {off:.3g}"
+    Played(learner)  # looks at each
 
 
 def reading_the_policy_changes_nothing(learner: Learner[Any]) -> None:
@@ -189,8 +196,7 @@ def extreme_feedback_raises_no_warning(learner: Learner[Any]) -> None:
         warnings.simplefilter("error")
         for total in (0.0, 1.0):
             for episodes in (1, EPISODES):
-                for policy in Played(learner, episodes=episodes, totals=total).policies:
-                    assert np.isfinite(policy).all(), f"losses of {total}, K = {episodes}: the policy is not finite"
+                _named(f"losses of {total}, K = {episodes}", learner, episodes=episodes, totals=total)
 
 
 def the_smallest_and_oddest_problems_are_survived(learner: Learner[Any]) -> None:
@@ -207,13 +213,17 @@ def the_smallest_and_oddest_problems_are_survived(learner: Learner[Any]) -> None
                     learner.check(Problem.of(mdp, episodes, learner.needs))
                 except InvalidInputError:
                     continue
-                for policy in Played(learner, mdp, episodes=episodes).policies:
-                    sums = policy.sum(axis=-1)
-                    assert np.isfinite(policy).all(), f"{name}, K = {episodes}: the policy is not finite"
-                    assert (policy >= 0).all(), f"{name}, K = {episodes}: a probability is negative"
-                    assert np.abs(sums - 1).max() <= 1e-9, f"{name}, K = {episodes}: a row of the policy is off 1"
+                for policy in _named(f"{name}, K = {episodes}", learner, mdp, episodes=episodes).policies:
                     if mdp.A == 1:
                         assert np.abs(policy - 1).max() <= 1e-12, f"{name}: with one action the policy must take it"
+
+
+def _named(case: str, learner: Learner[Any], mdp: TabularMDP | None = None, **how: Any) -> Played:
+    """The same as `Played`; what is wrong is told with the case."""
+    try:
+        return Played(learner, mdp, **how)
+    except Exception as error:
+        raise AssertionError(f"{case}: {_said(error)}") from error
 
 
 def odd_mdps() -> dict[str, TabularMDP]:
@@ -310,12 +320,21 @@ def check_learner(learner: Learner[Any]) -> None:
         raise AssertionError(f"{learner!r} is no aggbandit.Learner instance")
     unknown = set(learner.exempt) - set(LEARNER_CHECKS)
     assert not unknown, f"exempt names no check: {', '.join(sorted(unknown))}"
+    try:
+        require_told(as_learner(learner))
+    except InvalidInputError as error:
+        raise AssertionError(str(error)) from error
     for name, check in LEARNER_CHECKS.items():
         if name not in learner.exempt:
             try:
                 check(learner)
-            except AssertionError as error:
-                raise AssertionError(f"{learner.name} breaks {name}: {error}") from error
+            except Exception as error:
+                raise AssertionError(f"{learner.name} breaks {name}: {_said(error)}") from error
+
+
+def _said(error: Exception) -> str:
+    """What a check found, or what the learner raised meanwhile."""
+    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
 
 
 def feedback_of(seen: Episode) -> Any:

@@ -10,7 +10,7 @@ from aggbandit._arrays import FloatArray, IntArray, frozen
 from aggbandit.learners.base import INIT_STREAM, UPDATE_STREAM, Draws, Episode, Learner, Problem
 from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.base import Engine, LossBlock
-from aggbandit.simulation.protocol import observed, played
+from aggbandit.simulation.protocol import observed, played, updated
 
 
 class PlainEngine(Engine):
@@ -78,7 +78,7 @@ class PlainEngine(Engine):
             seen = observed(learner.needs, k, states, actions, table, shown)
             for arrived in self._arriving(r, k, seen):
                 draws = Draws(self.seed, replica, arrived.index, UPDATE_STREAM)
-                state = learner.update(problem, state, arrived, draws)
+                state = updated(learner, problem, state, arrived, draws)
         self._states[r] = state
 
     def _arriving(self, r: int, k: int, seen: Episode) -> list[Episode]:
