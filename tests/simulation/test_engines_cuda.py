@@ -222,6 +222,15 @@ def test_what_the_gpu_cannot_hold_is_refused():
             cls(mdp, problem, as_learner(learner).bound(problem), 0, 0, 1000, device=Small(), dtype=F64)
 
 
+def test_visits_are_counted_up_to_what_a_count_holds():
+    mdp = model(4, 3, 2)
+    for cls, learner in [(CudaPoUnknownEngine, PolicyOptimizationUnknown()), (CudaPoPracticalEngine, COUNTING)]:
+        longest, beyond = (Problem.of(mdp, K, learner.needs) for K in (2**31 - 1, 2**31))
+        cls(mdp, longest, learner, 0, 0, 1, device=DEVICE, dtype=F64)
+        with pytest.raises(InvalidInputError, match="counts visits up to 2147483647, but episodes is 2147483648"):
+            cls(mdp, beyond, learner, 0, 0, 1, device=DEVICE, dtype=F64)
+
+
 class Tight(HostDevice):
     shared_bytes = 2_000
 

@@ -8,6 +8,7 @@ import pytest
 import aggbandit as ab
 from aggbandit.cli.main import main
 from aggbandit.errors import InvalidInputError, MissingExtraError
+from aggbandit.experiments.claims.base import FAILS, HOLDS, OPEN
 from aggbandit.experiments.spec import Spec
 from aggbandit.experiments.store import Store
 from aggbandit.reporting.curves import notes_on
@@ -245,6 +246,20 @@ def test_the_long_claim_plays_every_k_at_once(opened, monkeypatch):
     here = claim.finals_of(Ks, 3, "cpu", lambda text: None)
     for one, other in zip(finals, here, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
+
+    def verdict(slope, full):
+        def finals_of(Ks, replicas, device, tell):
+            return [K**slope * np.random.default_rng(0).uniform(0.99, 1.01, 200) for K in Ks]
+
+        monkeypatch.setattr(claim, "finals_of", finals_of)
+        return claim.play(full, print).findings[0].verdict
+
+    found = {slope: [verdict(slope, full) for full in (False, True)] for slope in (0.4, 0.5, 0.6)}
+    assert found == {0.4: [OPEN, OPEN], 0.5: [HOLDS, HOLDS], 0.6: [OPEN, FAILS]}
+
+
+def test_ctrl_c_stops_every_k_of_the_long_claim():
+    from aggbandit.experiments.claims import theorem_1_long as claim
 
     def stop(text):
         raise KeyboardInterrupt("by hand")

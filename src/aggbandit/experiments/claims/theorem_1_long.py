@@ -10,6 +10,7 @@ from math import sqrt
 from aggbandit import learners
 from aggbandit._arrays import FloatArray
 from aggbandit.experiments.claims.base import (
+    FAILS,
     HOLDS,
     OPEN,
     Chart,
@@ -70,6 +71,8 @@ def play(full: bool, tell: Tell) -> Outcome:
     took = time.perf_counter() - began
     slope = slope_between([finals[-5], finals[-1]], [Ks[-5], Ks[-1]])
     verdict = HOLDS if slope.value <= HIGHEST and slope.low >= LOWEST else OPEN
+    if full and slope.low > HIGHEST:
+        verdict = FAILS
     scaled = ", ".join(f"{f.mean() / (3**2 * sqrt(4 * 2 * K)):.3f}" for f, K in zip(finals, Ks, strict=True))
     findings = [
         Finding(f"slope in K from 10^{top - 2} to 10^{top}", str(slope), f"{LOWEST} to {HIGHEST}", verdict),

@@ -163,6 +163,16 @@ def spread_over(units: int, most: int, multiprocessors: int) -> int:
     return -(-of_each // -(-of_each // most))
 
 
+def require_countable(problem: Problem, name: str) -> None:
+    """Refuse more episodes than a count of visits on a GPU can hold."""
+    most = np.iinfo(np.int32).max
+    if problem.episodes is not None and problem.episodes > most:
+        raise InvalidInputError(
+            f"{name} on a GPU counts visits up to {most}, but episodes is {problem.episodes}. Leave device out to "
+            "play it on the CPU."
+        )
+
+
 def require_memory(device: Device, wanted: int, replicas: int, name: str) -> None:
     """Refuse a run that the GPU cannot hold."""
     free = device.free_bytes() - KEPT_FREE
@@ -174,4 +184,4 @@ def require_memory(device: Device, wanted: int, replicas: int, name: str) -> Non
         )
 
 
-__all__ = ["WARP", "CudaEngine", "padded", "require_memory", "spread_over", "up_to"]
+__all__ = ["WARP", "CudaEngine", "padded", "require_countable", "require_memory", "spread_over", "up_to"]

@@ -11,7 +11,7 @@ from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import Learner, Problem
 from aggbandit.learners.po_unknown import PolicyOptimizationUnknown
 from aggbandit.mdp.tabular import TabularMDP
-from aggbandit.simulation.engines.cuda.base import WARP, CudaEngine, padded, require_memory, up_to
+from aggbandit.simulation.engines.cuda.base import WARP, CudaEngine, padded, require_countable, require_memory, up_to
 from aggbandit.simulation.engines.cuda.device import Device
 
 MOST_STATES = 64  # a column is sorted in registers
@@ -49,6 +49,7 @@ class CudaPoUnknownEngine(CudaEngine):
                 f"{learner.name} on a GPU takes up to {MOST_STATES} states, but this instance has {S}. "
                 "Leave device out to play it on the CPU."
             )
+        require_countable(problem, learner.name)
         moves = max(1, H - 1)
         entries = moves * S * A * S
         needed = replicas * (entries * (4 + 2 * dtype.itemsize) + (H + moves) * S * A * 2 * dtype.itemsize)

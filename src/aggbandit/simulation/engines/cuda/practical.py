@@ -20,6 +20,7 @@ from aggbandit.simulation.engines.cuda.base import (
     WARP,
     CudaEngine,
     padded,
+    require_countable,
     require_memory,
     spread_over,
     up_to,
@@ -56,6 +57,8 @@ class CudaPracticalEngine(CudaEngine):
             mdp, problem, learner, seed, first_replica, replicas, evaluate_every, device=device, dtype=dtype
         )
         H, S, A = problem.shape
+        if self._counts_next:
+            require_countable(problem, learner.name)
         counts = (replicas, max(1, H - 1), S, A, up_to(S + 1, 4)) if self._counts_next else (1,)
         numbers = (3 * A + self.marks) * H * S * replicas
         require_memory(device, numbers * dtype.itemsize + math.prod(counts) * 4, replicas, learner.name)
