@@ -44,7 +44,7 @@ TOTALS = (
     Row("scrible"),
     Row("volumetric", tuned={"step_scale": 100.0, "exploration": 0.2}),
     Row("dlb", wanted=1_000, tuned={"step_scale": 23.0}),
-    Row("dlb", UNKNOWN, 100, {"step_scale": 1000.0, "boost_scale": 0.0, "radius_scale": 0.01}),
+    Row("dlb", UNKNOWN, 100, {"step_scale": 200.0, "boost_scale": 0.0, "radius_scale": 0.001, "growth": 30.0}),
     Row("oful-trajectory"),
     Row("ts-trajectory"),
     Row("ucbvi-ts", wanted=2_000, tuned={"v_scale": 0.1, "bonus_scale": 0.1}),

@@ -12,7 +12,7 @@ CHOSEN = [
     ("dapo", {"feedback": "aggregate"}),
     ("dapo", {"feedback": "aggregate", **UNKNOWN}),
     ("dlb", UNKNOWN),
-    ("dlb", {**UNKNOWN, "radius_scale": 1e-3, "step_scale": 1e3, "boost_scale": 0.0}),
+    ("dlb", {**UNKNOWN, "radius_scale": 1e-3, "step_scale": 1e3, "boost_scale": 0.0, "growth": 30.0}),
     ("doubling", {"learner": "dlb"}),
     ("doubling", {"learner": {"name": "o-reps", "arguments": {"feedback": "semi-bandit"}}}),
     ("ftrl-logbarrier", {"charge": "all"}),

@@ -70,6 +70,12 @@ def test_first_steps_are_the_theorems():
     first = Dlb(dynamics="unknown").resolved(unknown)["first_step_size"]
     assert first == pytest.approx(1 / (4 * m * sqrt(bound * 1e4)), rel=1e-13)
     assert Dlb(dynamics="unknown", step_scale=3).resolved(unknown)["first_step_size"] == pytest.approx(3 * first)
+    # however great the scale, mirror descent needs η m H <= 1/2
+    assert Dlb(step_scale=1e9).resolved(problem)["step_size"] == pytest.approx(1 / (2 * 5 * H), rel=1e-13)
+    most = Dlb(dynamics="unknown", step_scale=1e9)
+    assert most.resolved(unknown)["first_step_size"] == pytest.approx(1 / (2 * m * H), rel=1e-13)
+    state = most._new_epoch(unknown, np.full((3, 2, 2, 2), 1e6), None)
+    assert state.inverse_step == state.least_inverse_step == 2 * m * H  # nor does it grow beyond
 
 
 @pytest.mark.equation("CKKM21-estimator")
@@ -117,17 +123,39 @@ def test_undistorted_estimates_are_unbiased_in_the_boxes_polytope():
     )
 
 
+def test_plays_in_the_boxes_polytope_are_on_the_ellipsoid_around_the_centre():
+    problem, transition = random_problem(known=False)
+    learner = Dlb(dynamics="unknown", radius_scale=0.1, step_scale=1e4)
+    for k, state in enumerate(played(learner, problem, transition, 40, seed=3)):
+        draws = Draws(3, 0, 0, 1) if k == 0 else Draws(3, 0, k - 1, 2)
+        step, pull = box_polytope.dikin_step(state.body, state.point, draws)
+        np.testing.assert_array_equal(state.pull.m_hsai, pull.m_hsai)
+        np.testing.assert_array_equal(state.pull.x_sa, pull.x_sa)
+        m, x = state.point.m_hsai + step.m_hsai, state.point.x_sa + step.x_sa
+        assert m[state.body.open_hs[:-1]].min() > 0.0
+        assert x.min() > 0.0
+        mass = np.concatenate([m.sum(axis=-1), x[None]])
+        reached = mass.sum(axis=-1) > 0.0
+        shares = mass[reached] / mass[reached].sum(axis=-1, keepdims=True)
+        np.testing.assert_allclose(state.policy_hsa[reached], shares, rtol=1e-12)
+        assert np.abs(shares - 0.5).max() > 0.01  # it does move
+        np.testing.assert_array_equal(state.policy_hsa[~reached], 0.5)
+
+
 @pytest.mark.equation("CKKM21-step")
 @pytest.mark.equation("CKKM21-epoch")
-@pytest.mark.parametrize("arguments", [{}, {"radius_scale": 0.05}, {"boost_scale": 1e4}])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"radius_scale": 0.05}, {"boost_scale": 1e4}, {"growth": 2.5}, {"growth": 0.3}]
+)
 def test_steps_grow_within_a_factor_two_and_epochs_double(arguments):
     problem, transition = random_problem(K=400, known=False)
     H, S, A = problem.shape
     learner = Dlb(dynamics="unknown", **arguments)
     epochs, before, before_epoch = 1, None, np.zeros((H, S, A, S))
+    growth = arguments.get("growth", 1.0)
     for state in played(learner, problem, transition, 400):
         total = state.counts_hsas.sum(axis=-1)
-        assert (state.epoch_counts_hsas.sum(axis=-1) < np.maximum(total, 1.0)).all()
+        assert (state.epoch_counts_hsas.sum(axis=-1) < np.maximum(growth * total, 1.0)).all()
         assert state.inverse_step >= state.least_inverse_step
         if before is not None:
             m = box_polytope.dimension(before.body, A)
@@ -144,9 +172,12 @@ def test_steps_grow_within_a_factor_two_and_epochs_double(arguments):
                 assert not state.epoch_counts_hsas.any()
                 assert not state.cost.x_sa.any()
                 seen = before.counts_hsas + before_epoch
-                assert state.counts_hsas.sum() == seen.sum() + H - 1
+                last = state.counts_hsas - seen
+                assert last.sum() == H - 1
+                enough = np.maximum(growth * before.counts_hsas.sum(axis=-1), 1.0)
+                assert ((before_epoch + last).sum(axis=-1) >= enough)[last.any(axis=-1)].any()
         before, before_epoch = state, state.epoch_counts_hsas.copy()  # the learner goes on in the same buffer
-    assert epochs <= 2 * H * S * A * log2(400) + H * S * A
+    assert epochs <= 2 * H * S * A * log2(400) / min(1.0, log2(1 + growth)) + H * S * A
     assert epochs > (H - 1) * A
 
 
@@ -159,6 +190,7 @@ def test_distortion_bounds_the_distance_of_occupancies(seed, visits):
     lower, upper = bernstein_box(counts, logarithm(H, S, A, 100, 0.01), 0.2)
     epsilon = dlb.distortion(lower, upper)
     assert not epsilon[-1].any()
+    assert epsilon.max() <= 2 * H  # no two distributions are further apart than 2
     # two kernels of the box: corners of it, in random orders
     kernels = []
     for _ in range(2):
@@ -180,9 +212,10 @@ def test_distortion_bounds_the_distance_of_occupancies(seed, visits):
     assert distance <= min((epsilon * reaches[0]).sum(), (epsilon * reaches[1]).sum()) + 1e-9
 
 
-def test_an_epochs_learner_is_new():
+@pytest.mark.parametrize("growth", [1.0, 3.0])
+def test_an_epochs_learner_is_new(growth):
     problem, transition = random_problem(K=200, known=False)
-    learner = Dlb(dynamics="unknown", radius_scale=0.05)
+    learner = Dlb(dynamics="unknown", radius_scale=0.05, growth=growth)
     *_, state = played(learner, problem, transition, 200)
     fresh = learner._new_epoch(problem, state.counts_hsas, None)
     np.testing.assert_array_equal(fresh.body.lower_hsai, state.body.lower_hsai)
@@ -190,7 +223,7 @@ def test_an_epochs_learner_is_new():
     # the boxes hold the true dynamics, and the bound B is the one of the docstring
     lower, upper = bernstein_box(state.counts_hsas, logarithm(3, 2, 2, 200, 1 / 600), 0.05)
     epsilon = dlb.distortion(lower, upper)
-    visits = np.maximum(state.counts_hsas.sum(axis=-1), 1.0)
+    visits = np.maximum(growth * state.counts_hsas.sum(axis=-1), 1.0)
     bound = max(3.0, 2 * (visits * epsilon**2).sum())
     m, theta = box_polytope.dimension(fresh.body, 2), box_polytope.barrier_parameter(fresh.body, 2)
     assert 1 / fresh.inverse_step == pytest.approx(dlb.theory_step(3, 200, m, theta, bound), rel=1e-12)
@@ -208,7 +241,7 @@ def test_smallest_problems(H, S, A, dynamics):
 def test_arguments_are_checked():
     with pytest.raises(UnknownNameError, match="There is no dynamics 'unkown'. Did you mean 'unknown'"):
         Dlb(dynamics="unkown")
-    for name in ("step_scale", "radius_scale"):
+    for name in ("step_scale", "radius_scale", "growth"):
         with pytest.raises(InvalidInputError, match=f"{name} must be a finite number, greater than 0"):
             Dlb(**{name: 0.0})
     with pytest.raises(InvalidInputError, match="boost_scale must be"):

@@ -78,7 +78,7 @@ class Dlb(Learner[Any]):
     Cost     O(H S³ + H S² A) time a Newton step with known dynamics, O(H S³ A) with unknown, 3 to 8 of them an episode.
 
     With these constants nothing is learned at laptop scale, docs/coverage.md has the numbers: for experiments raise
-    `step_scale`, and lower `radius_scale` and `boost_scale`.
+    `step_scale`, lower `radius_scale` and `boost_scale`, and raise `growth`, which makes epochs fewer and longer.
     """
 
     id = "dlb"
@@ -88,12 +88,14 @@ class Dlb(Learner[Any]):
     step_scale: float = 1.0  # multiplies η_0
     boost_scale: float = 1.0  # multiplies 2 m Σ ε in the growth of η; unknown dynamics
     radius_scale: float = 1.0  # multiplies the radius of the boxes; unknown dynamics
+    growth: float = 1.0  # an epoch ends with this many times the earlier visits; unknown dynamics
 
     def __post_init__(self) -> None:
         require_known("dynamics", self.dynamics, DYNAMICS)
         require_number("step_scale", self.step_scale, low=0.0, low_open=True)
         require_number("boost_scale", self.boost_scale, low=0.0)
         require_number("radius_scale", self.radius_scale, low=0.0, low_open=True)
+        require_number("growth", self.growth, low=0.0, low_open=True)
 
     @property
     def needs(self) -> Needs:
@@ -140,7 +142,7 @@ class Dlb(Learner[Any]):
         transition_counts.add_trajectory(state.epoch_counts_hsas, states, actions)
         visited = (steps[:-1], states[:-1], actions[:-1])
         now, before = state.epoch_counts_hsas[visited].sum(axis=-1), state.counts_hsas[visited].sum(axis=-1)
-        if (now >= np.maximum(before, 1.0)).any():  # [eq:CKKM21-epoch]
+        if (now >= np.maximum(self.growth * before, 1.0)).any():  # [eq:CKKM21-epoch]
             return self._new_epoch(problem, state.counts_hsas + state.epoch_counts_hsas, draws)
         m = box_polytope.dimension(state.body, problem.A)
         distortion = float(state.distortion_hsa[steps, states, actions].sum())
@@ -159,8 +161,8 @@ class Dlb(Learner[Any]):
         body = box_polytope.boxes(lower_hsas, upper_hsas, problem.initial)
         distortion_hsa = distortion(lower_hsas, upper_hsas)
         m, theta = box_polytope.dimension(body, A), box_polytope.barrier_parameter(body, A)
-        visits_hsa = np.maximum(counts_hsas.sum(axis=-1), 1.0)
-        bound = max(float(H), (H - 1) * float((visits_hsa * distortion_hsa**2).sum()))
+        most_hsa = np.maximum(self.growth * counts_hsas.sum(axis=-1), 1.0)  # visits in this epoch
+        bound = max(float(H), (H - 1) * float((most_hsa * distortion_hsa**2).sum()))
         least = 2.0 * max(m, 1) * H
         inverse_step = max(1.0 / (self.step_scale * theory_step(H, K, m, theta, bound)), least)
         start = box_polytope.interior_point(body, problem.initial, A)
