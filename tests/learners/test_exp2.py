@@ -110,6 +110,10 @@ def test_too_many_policies_are_refused_with_their_number():
     problem, _ = random_problem(0, 10, 10, 4)
     with pytest.raises(InvalidInputError, match=r"at most 60000 .* 91 reachable places there are more, up to 4\^91"):
         ab.start(Exp2(), problem)
+    # few policies over many places: deterministic moves, 2^11 of them
+    moves = np.eye(100)[np.random.default_rng(0).integers(100, size=(11, 100, 2))]
+    with pytest.raises(InvalidInputError, match=r"N d² multiplications .* but here N = 2048 and d = \d+\. Take a sm"):
+        ab.start(Exp2(), Problem(H=11, S=100, A=2, episodes=5, transition=moves))
     with pytest.raises(InvalidInputError, match="needs the number of episodes"):
         ab.start(Exp2(), Problem(H=1, S=1, A=2, episodes=None, transition=np.ones((1, 1, 2, 1))))
     with pytest.raises(InvalidInputError, match="needs known dynamics"):

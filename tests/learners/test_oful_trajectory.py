@@ -61,4 +61,7 @@ def test_arguments_and_sizes_are_checked():
     large = Problem(H=9, S=3, A=2, episodes=5, transition=np.full((3, 2, 3), 1 / 3))
     with pytest.raises(InvalidInputError, match=r"oful-trajectory weighs every deterministic policy, at most 60000"):
         ab.start(OfulTrajectory(), large)
+    moves = np.eye(200)[np.random.default_rng(0).integers(200, size=(15, 200, 2))]
+    with pytest.raises(InvalidInputError, match=r"at most 5000000 numbers .* 32768 policies of H · S · A = 6000 numb"):
+        ab.start(OfulTrajectory(), Problem(H=15, S=200, A=2, episodes=5, transition=moves))
     assert OfulTrajectory.reconstructed

@@ -8,6 +8,7 @@ import numpy as np
 
 from aggbandit._arrays import FloatArray, IntArray
 from aggbandit._checks import require_number
+from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import (
     ADVERSARIAL,
     AGGREGATE,
@@ -22,6 +23,8 @@ from aggbandit.learners.base import (
 from aggbandit.learners.parts import deterministic_policies
 from aggbandit.learners.parts.categorical import sample
 from aggbandit.learners.parts.optimal_design import g_optimal
+
+MOST_WORK = 200_000_000  # multiplications an episode, some tenth of a second
 
 
 class State(NamedTuple):
@@ -51,7 +54,7 @@ class Exp2(Learner[State]):
     Departs  in the exploration: the G-optimal design (Kiefer and Wolfowitz; Lattimore and Szepesvári, Theorem 27.1) in
              place of John's ellipsoid, whose centring would add a constant to the loss that nobody observes; the
              constants are the same.  γ <= 1 needs K >= d ln(N) / 3: for fewer episodes η is lowered to 1 / (H d).
-    Cost     O(N d²) an episode; N grows like A^(H S), so that it refuses where N > 60 000.
+    Cost     O(N d²) an episode; N grows like A^(H S), so that it refuses where N > 60 000 or N d² > 2 · 10⁸.
     """
 
     id = "exp2"
@@ -68,7 +71,12 @@ class Exp2(Learner[State]):
     def check(self, problem: Problem) -> None:
         super().check(problem)
         problem.require_episodes(self.name)
-        deterministic_policies.count(problem, self.name)
+        N, d = deterministic_policies.count(problem, self.name), deterministic_policies.span_dimension(problem)
+        if N * d * d > MOST_WORK:
+            raise InvalidInputError(
+                f"{self.name} weighs N policies in d dimensions in N d² multiplications an episode, at most "
+                f"{MOST_WORK} of them, but here N = {N} and d = {d}. {deterministic_policies.WAY_OUT}"
+            )
 
     def resolved(self, problem: Problem) -> Resolved:
         N = deterministic_policies.count(problem, self.name)

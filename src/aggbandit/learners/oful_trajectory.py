@@ -39,7 +39,7 @@ class OfulTrajectory(Learner[State]):
     Departs  in losses for rewards, and horizon-dependent ones.  Reconstructed from the abstract and introduction: the
              form is the paper's, the constants are derived again, so that β holds with probability 1 − δ.
              Where several policies are equally good, which they are at first, one of them is drawn.
-    Cost     O(N H S A) an episode for N deterministic policies; refuses N > 60 000.
+    Cost     O(N H S A) an episode for N deterministic policies; refuses N > 60 000 and N H S A > 5 · 10⁶.
     """
 
     id = "oful-trajectory"

@@ -12,6 +12,8 @@ from aggbandit.learners.base import Problem
 from aggbandit.learners.parts.occupancy_polytope import dense_transition, dimension, reachable
 
 MOST_POLICIES = 60_000
+MOST_ENTRIES = 5_000_000  # of all occupancies together: a few policies over many places take as much as many over few
+WAY_OUT = "Take a smaller instance, or a learner that needs no enumeration: po-known, scrible, dlb."
 
 
 class Vertices(NamedTuple):
@@ -21,8 +23,8 @@ class Vertices(NamedTuple):
 
 
 def count(problem: Problem, who: str) -> int:
-    """How many vertices there are; refuses where they are more than `MOST_POLICIES`, without enumerating them."""
-    H, _, A = problem.shape
+    """How many vertices there are; refuses where they are too many, or too long, without enumerating them."""
+    H, S, A = problem.shape
     transition_tsas = dense_transition(problem)
     ways = {frozenset(np.flatnonzero(problem.initial > 0.0).tolist()): 1}  # reached states -> partial policies
     for h in range(H):
@@ -44,14 +46,19 @@ def count(problem: Problem, who: str) -> int:
         ways = following
         if sum(ways.values()) > MOST_POLICIES:
             _refuse(problem, who, int(reachable(transition_tsas, problem.initial, H).sum()))
-    return sum(ways.values())
+    number = sum(ways.values())
+    if number * H * S * A > MOST_ENTRIES:
+        raise InvalidInputError(
+            f"{who} keeps the occupancy of every deterministic policy, at most {MOST_ENTRIES} numbers in all, but here "
+            f"are {number} policies of H · S · A = {H * S * A} numbers each. {WAY_OUT}"
+        )
+    return number
 
 
 def _refuse(problem: Problem, who: str, places: int) -> NoReturn:
     raise InvalidInputError(
         f"{who} weighs every deterministic policy, at most {MOST_POLICIES} of them, but with (H, S, A) = "
-        f"{problem.shape} and {places} reachable places there are more, up to {problem.A}^{places}. Take a smaller "
-        f"instance, or a learner that needs no enumeration: po-known, scrible, dlb."
+        f"{problem.shape} and {places} reachable places there are more, up to {problem.A}^{places}. {WAY_OUT}"
     )
 
 

@@ -123,20 +123,26 @@ def tangent_basis(
     """An orthonormal basis W of the directions inside the polytope, (H S A, dimension), for small problems.
 
     With a scale, of the directions y = x / scale, which are well conditioned even where occupancies are tiny.  The rows
-    of places that hold no variable are 0.  Dense: O((H S A)³) time.
+    of places that hold no variable are 0.  Dense: O((A · #reachable)³) time.
     """
     H, S = open_hs.shape
-    scale_hsa = np.ones((H, S, A)) if scale_hsa is None else scale_hsa
-    flow = np.zeros((H, S, H, S, A))
-    for h in range(H):
-        flow[h, np.arange(S), h, np.arange(S)] = scale_hsa[h]
-        if h + 1 < H:
-            step_sas = transition_tsas[h if transition_tsas.shape[0] > 1 else 0] * scale_hsa[h][:, :, None]
-            flow[h + 1, :, h] = -np.moveaxis(step_sas, -1, 0)
-    variables = np.repeat(open_hs.ravel(), A)
-    rows = flow.reshape(H * S, H * S * A)[open_hs.ravel()][:, variables]
     basis = np.zeros((H * S * A, dimension(open_hs, A)))
-    basis[variables] = np.linalg.svd(rows)[2][rows.shape[0] :].T
+    if A == 1:
+        return basis  # one point
+    scale_hsa = np.ones((H, S, A)) if scale_hsa is None else scale_hsa
+    places = int(open_hs.sum())
+    number_hs = np.cumsum(open_hs).reshape(H, S) - 1  # of the open places alone
+    flow = np.zeros((places, places, A))
+    for h in range(H):
+        here = np.flatnonzero(open_hs[h])
+        i = number_hs[h, here]
+        flow[i, i] = scale_hsa[h, here]
+        if h + 1 < H:
+            to = np.flatnonzero(open_hs[h + 1])
+            step_sas = transition_tsas[h if transition_tsas.shape[0] > 1 else 0][here][:, :, to]
+            flow[np.ix_(number_hs[h + 1, to], i)] = -np.moveaxis(step_sas * scale_hsa[h, here][:, :, None], -1, 0)
+    rows = flow.reshape(places, places * A)
+    basis[np.repeat(open_hs.ravel(), A)] = np.linalg.svd(rows)[2][places:].T
     return basis
 
 
