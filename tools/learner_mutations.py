@@ -26,6 +26,7 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ("state.played_n, episode.total / problem.H)", "state.played_n, episode.total)"),
         ("gram_dd = (z_id * law_i[:, None]).T @ z_id", "gram_dd = z_id.T @ z_id / len(z_id)"),
         ("(4.0 * sqrt(d) + log(2.0 * K)) ** 2", "(4.0 * sqrt(d) + log(2.0 * K))"),
+        ("10 * m * m if", "m if"),
         (
             "pool_cm = sampling.hit_and_run(state.shape, cost_n, pool_cm",
             "pool_cm = sampling.hit_and_run(state.shape, state.cost_n, pool_cm",
@@ -41,8 +42,16 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ("epsilon_hsa: FloatArray = lower_hsas.shape[0] *", "epsilon_hsa: FloatArray = 0.5 * lower_hsas.shape[0] *"),
         ("- self.boost_scale * 2.0 * m * distortion", "- self.boost_scale * m * distortion"),
         ("weight = m * total / inverse_step", "weight = total / inverse_step"),
-        ("(now >= np.maximum(before, 1.0)).any()", "(now > np.maximum(before, 1.0)).any()"),
+        ("(now >= np.maximum(self.growth * before, 1.0)).any()", "(now > np.maximum(self.growth * before, 1.0)).any()"),
         ("max(float(H), (H - 1) * float((", "max(float(H), float(("),
+        ("least = 2.0 * max(m, 1) * H", "least = 0.0"),
+        ("return min(step_size, 0.5 / (max(m, 1) * problem.H))", "return step_size"),
+        (
+            "box_polytope.occupancy(point) + box_polytope.occupancy(step)",
+            "box_polytope.occupancy(point) - box_polytope.occupancy(step)",
+        ),
+        ("np.minimum(2.0, (upper_hsas", "np.minimum(9.0, (upper_hsas"),
+        ("np.maximum(self.growth * counts_hsas", "np.maximum(counts_hsas"),
         (
             "return _play_known(problem, open_hs, state.x_hsa, state.cost_hsa + weight",
             "return _play_known(problem, open_hs, state.x_hsa, state.cost_hsa - weight",
@@ -76,6 +85,9 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ("v = self.v_scale * sqrt(1.0 + self.growth) * renewed.radius", "v = self.v_scale * renewed.radius"),
         (">= (1.0 + self.growth) * renewed.visits_hsa[met]", "> (1.0 + self.growth) * renewed.visits_hsa[met]"),
         ("if log_det > renewed.log_det + log(1.0 + self.growth) or more.any()", "if more.any()"),
+        ("least_squares.spread(renewed.root", "least_squares.spread(seen"),
+        ("* renewed.radius", "* self._radius(problem, seen)"),
+        ("greedy_policy(renewed.mean_hsas", "greedy_policy(model.mean_hsas"),
     ],
     ("learners/parts/least_squares.py", "learners/parts/test_least_squares.py"): [
         ("sqrt(max(log_det, 0.0) + 2.0 * log(1.0 / confidence))", "sqrt(max(log_det, 0.0) + log(1.0 / confidence))"),
@@ -102,6 +114,7 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ("learners/repo.py", "learners/test_re_lsvi_and_repo.py"): [
         ("state.hedge_m[:] -= hedge_step * value_m", "state.hedge_m[:] += hedge_step * value_m"),
         ("if doubled(problem, state.known, state.epoch):", "if False:"),
+        ("epoch.log_det_h + log(2.0)", "epoch.log_det_h + log(3.0)"),
     ],
     ("kernels/ensemble.py", "kernels/test_ensemble_kernels.py learners/test_re_lsvi_and_repo.py"): [
         ("here_s[s] = min(max(value, -limit), limit)", "here_s[s] = value"),
@@ -173,6 +186,7 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ("(1.0 - share_ha - c)", "(1.0 - c)"),
         ("float(K) ** 4)", "float(K) ** 3)"),
         ("14.0 / 3.0 * ratio", "7.0 / 3.0 * ratio"),
+        ("np.minimum(2.0, radius_hsas.sum(axis=-1))", "radius_hsas.sum(axis=-1)"),
     ],
     ("learners/ftrl_tsallis.py", "learners/test_ftrl.py"): [
         (
@@ -181,6 +195,7 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ),
         ("1024.0 * problem.H * self.beta_scale", "512.0 * problem.H * self.beta_scale"),
         ("episodes = state.episodes + 1", "episodes = state.episodes"),
+        ("self.bonus_scale * state.known.width_hsa", "state.known.width_hsa"),
     ],
     ("learners/ftrl_logbarrier.py", "learners/test_ftrl.py"): [
         ("first * first + charged / log(K)", "first + charged / log(K)"),

@@ -102,6 +102,7 @@ def test_epochs_on_the_frequencies(learner):
     epoch_counts, counts = np.zeros((H, S, A, S)), np.zeros((H, S, A, S))
     cost, charged, t, epochs = np.zeros((H, S, A)), np.zeros((H, S, A)), 1, 1
     for before, episode, _ in played(learner, 40):
+        np.testing.assert_allclose(before.cost_hsa, cost, atol=1e-7)
         mean, radius = naive.widths(counts, K)
         seen = counts.sum(axis=-1, keepdims=True) > 0
         radius = np.where(seen, learner.radius_scale * radius, 1.0)

@@ -204,6 +204,26 @@ def test_repo_runs_policy_optimisation_for_members_and_hedges(features):
 
 
 @forms
+def test_an_epoch_ends_when_a_count_or_a_determinant_has_doubled(features):
+    learner = Repo(features=features, ensemble=2)
+    for within, after in ((1.9, 2.0), (1.0, 2.5)):
+        for part in ("rewards", "dynamics"):
+            state = learner.init(PROBLEM, Draws(0, 0, 0, 1))
+            known, epoch = state.known, state.epoch
+            if part == "dynamics" and features is None:
+                epoch = epoch._replace(visits_hsa=np.full((H, S, A), 10.0))
+            for factor, expected in ((within, False), (after, True)):
+                if part == "rewards":
+                    known.rewards.root_dd[1, 1] = sqrt(H * factor * (1 + 1e-12))  # det Λ = its diagonal's squares
+                elif features is None:
+                    known.dynamics.visits_hsa[:] = 10.0
+                    known.dynamics.visits_hsa[1, 2, 1] = 10.0 * factor
+                else:
+                    known.dynamics.gram_hdd[1, 0, 0] = factor * (1 + 1e-12)
+                assert repo.doubled(PROBLEM, known, epoch) == expected
+
+
+@forms
 def test_repos_state_keeps_its_size(features):
     learner = Repo(features=features)
     state = learner.init(PROBLEM, Draws(0, 0, 0, 1))

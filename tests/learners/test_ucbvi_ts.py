@@ -73,15 +73,16 @@ def test_drawn_values_are_not_clipped():
 
 
 @pytest.mark.equation("EMM21-rare")
-def test_rare_switches():
-    learner = RsUcbviTs(v_scale=0.05, bonus_scale=0.3)
+@pytest.mark.parametrize(("v_scale", "growth", "most"), [(0.05, 1.0, K), (1.0, 1.0, K), (0.3, 30.0, 14)])
+def test_rare_switches(v_scale, growth, most):
+    learner = RsUcbviTs(v_scale=v_scale, bonus_scale=0.3, growth=growth)
     problem, _ = problem_of(learner)
     ridge = naive.Ridge(H, S, A, H)
     state, history, renewals = learner.init(problem, Draws(1, 0, 0, 1)), [], 0
     last_ridge, last_history = naive.Ridge(H, S, A, H), []
     normal = Draws(1, 0, 0, 1).normal(H * S * A)
     for episode in episodes():
-        v = 0.05 * np.sqrt(2.0) * last_ridge.radius(np.sqrt(H) / 2, 0.05)
+        v = v_scale * np.sqrt(1.0 + growth) * last_ridge.radius(np.sqrt(H) / 2, 0.05)
         model, visits = naive.empirical(last_history, H, S, A)
         loss = (last_ridge.solution() + v * last_ridge.spread(normal)).reshape(H, S, A)
         loss -= 0.3 * naive.bonus(visits, K, 0.05)
@@ -91,13 +92,13 @@ def test_rare_switches():
         history.append((episode.states, episode.actions))
         normal = Draws(1, 0, episode.index, 2).normal(H * S * A)
         _, now = naive.empirical(history, H, S, A)
-        grown = np.linalg.slogdet(ridge.matrix)[1] - np.linalg.slogdet(last_ridge.matrix)[1] > np.log(2.0)
-        if grown or ((now > 0) & (now >= 2 * visits)).any():
+        grown = np.linalg.slogdet(ridge.matrix)[1] - np.linalg.slogdet(last_ridge.matrix)[1] > np.log(1.0 + growth)
+        if grown or ((now > visits) & (now >= (1.0 + growth) * visits)).any():
             renewals += 1
             last_history = list(history)
             last_ridge = naive.Ridge(H, S, A, H)
             last_ridge.features, last_ridge.totals = list(ridge.features), list(ridge.totals)
-    assert 5 < renewals < K  # it does switch rarely, and does switch
+    assert 5 < renewals < most  # it does switch rarely, and does switch
 
 
 def test_switching_always_is_ucbvi_ts():

@@ -95,6 +95,25 @@ def test_the_pool_keeps_its_size_from_episode_to_episode():
     assert len(sizes) == 1
 
 
+def test_chains_run_before_the_first_episode(monkeypatch):
+    problem, steps = random_problem(), []
+    real = sampling.hit_and_run
+
+    def counted(shape, cost_n, pool_cm, root_mm, draws):
+        steps.append(len(pool_cm))
+        return real(shape, cost_n, pool_cm, root_mm, draws)
+
+    monkeypatch.setattr(sampling, "hit_and_run", counted)
+    m = 5
+    for burn_in, first in ((None, 10 * m * m), (7, 7), (0, 0)):
+        steps.clear()
+        state = played(Volumetric(burn_in=burn_in, sampling_steps=3), problem, 0)
+        assert steps == [volumetric.ANCESTORS] * first + [len(state.pool_cm)] * 2 * m
+    steps.clear()
+    played(Volumetric(burn_in=0, sampling_steps=3), problem, 2)
+    assert len(steps) == 2 * m + 2 * 3  # and so many in every episode
+
+
 def test_first_draws_are_uniform_on_the_simplex():
     # H = 1: p_1 is uniform, with mean 1/A.  Band: 5 standard deviations of a mean of |S'| draws
     problem = Problem(H=1, S=1, A=3, episodes=100, transition=np.ones((1, 1, 3, 1)))

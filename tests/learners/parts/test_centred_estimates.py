@@ -105,6 +105,9 @@ def test_confidence_sets(scale):
     np.testing.assert_allclose(known.lower_hsas, np.maximum(0, mean - radius), rtol=1e-13)
     np.testing.assert_allclose(known.width_hsa[:-1], np.minimum(2, radius.sum(axis=-1))[:-1], rtol=1e-13)
     assert not known.width_hsa[-1].any()
+    # of three successors the widths may sum to 3, but no two distributions are further apart than 2
+    apart = parts.plausible(np.ones((H, 3, A, 3)), K, scale).width_hsa[0, 0, 0]
+    assert apart == pytest.approx(min(2.0, 3 * scale), rel=1e-13)
     # and the greatest occupancies over them, by linear programs
     _, greatest = planning.occupancy_bounds(known.lower_hsas, known.upper_hsas, POLICY, INITIAL)
     states = np.array([0, 1, 1])
