@@ -73,31 +73,33 @@ def test_drawn_values_are_not_clipped():
 
 
 @pytest.mark.equation("EMM21-rare")
-@pytest.mark.parametrize(("v_scale", "growth", "most"), [(0.05, 1.0, K), (1.0, 1.0, K), (0.3, 30.0, 14)])
-def test_rare_switches(v_scale, growth, most):
-    learner = RsUcbviTs(v_scale=v_scale, bonus_scale=0.3, growth=growth)
+@pytest.mark.parametrize(
+    ("v_scale", "growth", "ridge", "most"), [(0.05, 1.0, 3.0, K), (1.0, 1.0, 3.0, K), (0.3, 30.0, 0.01, 16)]
+)
+def test_rare_switches(v_scale, growth, ridge, most):
+    learner = RsUcbviTs(v_scale=v_scale, bonus_scale=0.3, growth=growth, ridge=ridge, noise="joint")
     problem, _ = problem_of(learner)
-    ridge = naive.Ridge(H, S, A, H)
+    known = naive.Ridge(H, S, A, ridge)
     state, history, renewals = learner.init(problem, Draws(1, 0, 0, 1)), [], 0
-    last_ridge, last_history = naive.Ridge(H, S, A, H), []
+    last_known, last_history = naive.Ridge(H, S, A, ridge), []
     normal = Draws(1, 0, 0, 1).normal(H * S * A)
     for episode in episodes():
-        v = v_scale * np.sqrt(1.0 + growth) * last_ridge.radius(np.sqrt(H) / 2, 0.05)
+        v = v_scale * np.sqrt(1.0 + growth) * last_known.radius(H / 2, 0.05)
         model, visits = naive.empirical(last_history, H, S, A)
-        loss = (last_ridge.solution() + v * last_ridge.spread(normal)).reshape(H, S, A)
+        loss = (last_known.solution() + v * last_known.spread(normal)).reshape(H, S, A)
         loss -= 0.3 * naive.bonus(visits, K, 0.05)
         assert naive.suboptimality(model, learner.policy(problem, state), loss) < 1e-9
         state = learner.update(problem, state, episode, Draws(1, 0, episode.index, 2))
-        ridge.add(episode.states, episode.actions, episode.total)
+        known.add(episode.states, episode.actions, episode.total)
         history.append((episode.states, episode.actions))
         normal = Draws(1, 0, episode.index, 2).normal(H * S * A)
         _, now = naive.empirical(history, H, S, A)
-        grown = np.linalg.slogdet(ridge.matrix)[1] - np.linalg.slogdet(last_ridge.matrix)[1] > np.log(1.0 + growth)
+        grown = np.linalg.slogdet(known.matrix)[1] - np.linalg.slogdet(last_known.matrix)[1] > np.log(1.0 + growth)
         if grown or ((now > visits) & (now >= (1.0 + growth) * visits)).any():
             renewals += 1
             last_history = list(history)
-            last_ridge = naive.Ridge(H, S, A, H)
-            last_ridge.features, last_ridge.totals = list(ridge.features), list(ridge.totals)
+            last_known = naive.Ridge(H, S, A, ridge)
+            last_known.features, last_known.totals = list(known.features), list(known.totals)
     assert 5 < renewals < most  # it does switch rarely, and does switch
 
 
