@@ -115,6 +115,20 @@ def test_none_and_lists_as_values():
     assert found == [None, 0.1]
 
 
+def test_listed_checkpoints_are_those_that_a_run_comes_to():
+    text = spec(episodes="[10, 100, 1_000]", checkpoints="[500, 1e2, 20]", seed="0", learner='"uniform"').text
+    cells = Spec.parse(text).cells
+    assert [cell.parameters["checkpoints"] for cell in cells] == [[10], [20, 100], [20, 100, 500]]
+    for cell in cells:
+        assert cell.simulation().checkpoints.tolist() == sorted({*cell.parameters["checkpoints"], cell.episodes})
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + SPEC.encode())
+    assert Spec.load(path).cells == spec().cells
+
+
 def test_a_cell_makes_what_it_says():
     mdp, losses, learner = spec(learner='"po-known:confidence=0.2"', seed="5").cells[0].made()
     assert (mdp.S, mdp.A, mdp.H) == (3, 2, 2)
@@ -125,19 +139,23 @@ def test_a_cell_makes_what_it_says():
 MISTAKES = [
     ("confidence", "confidance", r"line 9: learner\[0\].confidance = \[0.05, 0.1\]: .*Did you mean 'confidence'\?"),
     ('"po-known"', '"po-knwn"', r"line 8: learner\[0\].id = 'po-knwn': .*Did you mean 'po-known'\?"),
-    ("  0.1,", "  1.5,", r"line 9: learner\[0\].confidence = 1.5: confidence must be .* less than 1"),
+    ("  0.1,", "  1.5,", r"line 11: learner\[0\].confidence\[1\] = 1.5: confidence must be .* less than 1"),
+    ("  0.1,", "  0.1,\n  1e-1,", r"line 12: learner\[0\].confidence\[2\] = 0.1: it is there twice"),
+    ("  0.1,", "  nan,", r"line 11: learner\[0\].confidence\[1\] = nan: must be finite, but is nan"),
     ("0.5 }", "-1 }", r"line 19: group\[0\].learner\[1\].radius_scale = -1: radius_scale must be"),
     ("episodes = 1_000", "episodes = 0", r"line 2: episodes = 0: episodes must be between 1 and"),
     ("episodes = 1_000", "episodes = [10, 2.5]", r"line 2: episodes\[1\] = 2.5: episodes must be an integer"),
     ("episodes = 1_000", "episodes = [10, 10]", r"line 2: episodes\[1\] = 10: it is there twice"),
     ("episodes = 1_000", "episodes = []", r"line 2: episodes = \[\]: an empty list leaves nothing"),
+    ("episodes = 1_000", "episodes = true", r"line 2: episodes = true: episodes must be an integer"),
+    ("episodes = 1_000", "episodes = 1e300", r"line 2: episodes = 1e\+300: episodes must be an integer, but is 1e\+300"),
     ("episodes = 1_000", "episodes = nan", r"line 2: episodes = nan: episodes must be an integer"),
     ("episodes = 1_000\n", "", r"group 'wide' does not say how many episodes"),
     ("states=3", "staets=3", r"line 4: instance.staets = 3: .*Did you mean 'states'\?"),
     ('"random:states=3,horizon=2"', "3", r'line 4: instance = 3: must be "id:argument=value,..."'),
-    ("blocks = [2, 4]", "blocks = [2, 0]", r"line 5: adversary.blocks = 0: blocks must be at least 1"),
+    ("blocks = [2, 4]", "blocks = [2, 0]", r"line 5: adversary.blocks\[1\] = 0: blocks must be at least 1"),
     ("blocks = [2, 4]", "blocks = []", r"line 5: adversary.blocks = \[\]: an empty list"),
-    ("blocks = [2, 4]", "blocks = 2020-01-01", r"line 5: adversary.blocks = .*must be a number, a string"),
+    ("blocks = [2, 4]", "blocks = 2020-01-01", r"line 5: adversary.blocks = 2020-01-01: must be a number, a string"),
     ('id = "switching", ', "", r'line 5: adversary: it needs id = "..."'),
     ('name = "long"', 'name = "wide"', r"line 23: group\[1\].name = 'wide': another group has this name"),
     ('name = "long"\n', "", r"line 22: group\[1\]: every group needs a name"),
@@ -146,14 +164,22 @@ MISTAKES = [
     ('"uniform",', '"uniform", "uniform",', r"line 17: group\[0\].learner\[1\] = 'uniform': this learner is already"),
     ("episodes = 1_000", "episodes == 1_000", r"it is no valid TOML: .*line 2"),
     ("episodes = 1_000", "episodes = 1_000\ncheckpoints = [5, 99_999]", r"line 3: checkpoints\[1\] = 99999: lies"),
+    ("episodes = 1_000", "episodes = 1_000\ncheckpoints = [5, 5]", r"line 3: checkpoints\[1\] = 5: it is there twice"),
+    ("episodes = 1_000", "episodes = 1_000\ndtype = 'float32'", r"line 3: dtype = 'float32': .* is for device='cuda'"),
+    ("episodes = 1_000", "episodes = 1_000\nx = " + "[" * 999 + "]" * 999, r"nested too deep"),
     ("episodes = 1_000", "episodes = 1_000\ndelays = 3", r"line 3: delays = 3: .* does not take late feedback"),
     ("episodes = 1_000", "episodes = 1_000\nname = 'a/b'", r"line 3: name = 'a/b': must be letters"),
+    ("episodes = 1_000", f"episodes = 1_000\nname = '{'a' * 101}'", r"line 3: name = 'a+\.\.\.: must have 100 letters"),
+    ("episodes = 1_000", "episodes = 1_000\nseed = { first = 0xffff_ffff_ffff_ffff, count = 2 }",
+     r"line 3: seed = .*: its last seed is 18446744073709551616, but the largest is 18446744073709551615"),
+    ("episodes = 1_000", "episodes = 1_000\nseed = { count = 1_000 }\nreplicas = 1\nevaluate_every = "
+     + str(list(range(1, 1002))), r"group 'wide' has 4004000 cells, but may have 1000000"),
     ("episodes = 1_000", "episodes = 1_000\nseed = { first = 3 }", r"line 3: seed = .*needs count"),
     ("episodes = 1_000", "episodes = 1_000\nseed = -1", r"line 3: seed = -1: seed must be between 0 and"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("right, wrong, message", MISTAKES, ids=[wrong.strip() for _, wrong, _ in MISTAKES])
+@pytest.mark.parametrize("right, wrong, message", MISTAKES, ids=[wrong.strip()[:60] for _, wrong, _ in MISTAKES])
 def test_a_mistake_is_told_with_line_key_value_rule_and_nearest_name(right, wrong, message):
     assert right in LINES
     with pytest.raises(InvalidInputError, match=rf"(?s)^study\.toml.*{message}"):
@@ -168,7 +194,9 @@ instance = "random:states=2,actions=1,horizon=2"
 adversary = "bernoulli"
 learner = { id = "repo", features = [[[[1.0]], [[1.0]]]] }
 """
-    with pytest.raises(InvalidInputError, match=r"line 6: learner\.features .* features cannot express transition"):
+    with pytest.raises(
+        InvalidInputError, match=r"line 6: learner\.features\[0\] .* features cannot express transition"
+    ):
         Spec.parse(text)
 
 

@@ -27,6 +27,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, time
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import resources
@@ -45,11 +46,12 @@ AXES = ("episodes", *DEFAULTS)
 WHERE = {"device": ("cpu", "cuda"), "dtype": ("float64", "float32")}  # the first is the default
 KEYS = (*KINDS, *AXES, "checkpoints", *WHERE)  # of a group
 TOP = ("name", "description", *KEYS, "group")
-LEAST = {"episodes": 1, "replicas": 1, "seed": 0, "evaluate_every": 1, "delays": 0}
-MOST = {"episodes": 2**32 - 1, "replicas": 2**32 - 1, "seed": 2**64 - 1}
-CHECKPOINTS = 60
 MOST_CELLS = 1_000_000
+LEAST = {"episodes": 1, "replicas": 1, "seed": 0, "count": 1, "evaluate_every": 1, "delays": 0, "checkpoints": 1}
+MOST = {"episodes": 2**32 - 1, "replicas": 2**32 - 1, "seed": 2**64 - 1, "count": MOST_CELLS}
+CHECKPOINTS = 60
 BUILT_IN = resources.files("aggbandit.experiments") / "specs"
+LONGEST_NAME = 100  # file systems take 255 bytes, and names of temporary files are longer
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -112,12 +114,14 @@ class Spec:
     def parse(cls, data: bytes | str, *, source: str = "spec", name: str = "spec") -> Spec:
         """The spec in this text; `source` stands in error messages, `name` is its name if it gives none."""
         try:
-            text = data.decode() if isinstance(data, bytes) else data
+            text = data.decode("utf-8-sig") if isinstance(data, bytes) else data  # some editors put a mark first
             read = tomllib.loads(text)
         except UnicodeDecodeError as error:
             raise InvalidInputError(f"{source}: it is no UTF-8 text ({error.reason} at byte {error.start}).") from None
         except tomllib.TOMLDecodeError as error:
             raise InvalidInputError(f"{source}: it is no valid TOML: {error}.") from None
+        except RecursionError:
+            raise InvalidInputError(f"{source}: its lists or tables are nested too deep to be read.") from None
         return _Reader(text, read, source).spec(name)
 
 
@@ -133,6 +137,7 @@ class _Choice:
     path: _positions.Path  # where it stands
     id: str
     given: dict[str, Any]
+    places: dict[str, _positions.Path]  # of the arguments given
 
     @property
     def label(self) -> str:
@@ -171,6 +176,8 @@ class _Reader:
     # Expansion
 
     def _group(self, name: str, own: Mapping[str, Any], at: _positions.Path) -> Group:
+        from aggbandit.simulation.engines.places import require_dtype
+
         def entry(key: str) -> tuple[Any, _positions.Path]:
             if key in own:
                 return own[key], (*at, key)
@@ -196,11 +203,17 @@ class _Reader:
             where[key] = known[0] if value is None else value
             if where[key] not in known:
                 raise self._wrong(path, value, f"must be {' or '.join(map(repr, known))}.")
+        try:
+            require_dtype(where["dtype"], where["device"] != "cpu")
+        except AggbanditError as error:
+            raise self._wrong(path, value, str(error)) from None
         count = 1
         for size in (*map(len, choices.values()), *map(len, axes.values())):
             count *= size
         if count > MOST_CELLS:
-            raise self._wrong(at, None, f"{self._who(name, at)} has {count} cells; a spec may have {MOST_CELLS}.")
+            raise self._wrong(
+                at, None, f"{self._who(name, at)} has {count} cells, but may have {MOST_CELLS}. Write several specs."
+            )
         # seeds outermost: a sweep stopped half-way has compared everything on the first seeds
         cells: dict[str, Cell] = {}
         orders = product(axes["seed"], axes["episodes"], axes["replicas"], axes["evaluate_every"], axes["delays"])
@@ -214,7 +227,7 @@ class _Reader:
                         "adversary": self._full("adversary", adversary, seed),
                         "learner": self._full("learner", learner, None),
                         "episodes": episodes, "replicas": replicas, "seed": seed, "evaluate_every": every,
-                        "delays": delays, "checkpoints": checkpoints,
+                        "delays": delays, "checkpoints": _up_to(episodes, checkpoints),
                     }  # fmt: skip
                     cell = Cell(canonical_text(form), instance.label, adversary.label, learner.label).on(**where)
                     cells.setdefault(cell.id, cell)
@@ -232,17 +245,13 @@ class _Reader:
 
     def _choices(self, kind: str, value: Any, path: _positions.Path) -> list[_Choice]:
         """Every instance (adversary, learner) that this key stands for."""
-        if isinstance(value, list):
-            if not value:
-                raise self._wrong(path, value, f"it is empty: no {kind} is left to play.")
-            places = [((*path, i), one) for i, one in enumerate(value)]
-        else:
-            places = [(path, value)]
+        if value == []:
+            raise self._wrong(path, value, f"it is empty: no {kind} is left to play.")
         found: dict[str, _Choice] = {}
-        for place, one in places:
+        for one, place in self._several(value, path):
             for choice in self._expanded(kind, one, place):
                 full = canonical_text({"id": choice.id, "arguments": {**defaults(kind, choice.id), **choice.given}})
-                if full in found and found[full].path != place:
+                if full in found:
                     raise self._wrong(place, one, f"this {kind} is already there, as {found[full].label!r}.")
                 found[full] = choice
         return list(found.values())
@@ -277,15 +286,29 @@ class _Reader:
             raise self._wrong(path, None, str(error)) from None
         grids = []
         for argument, given in arguments.items():
-            several = given if isinstance(given, list) else [given]
+            several = self._several(given, (*path, argument))
             if not several:
                 raise self._wrong((*path, argument), given, "an empty list leaves nothing to play.")
-            try:
-                grids.append([None if one == "none" else canonical(one) for one in several])
-            except InvalidInputError as error:
-                raise self._wrong((*path, argument), given, str(error)) from None
-        for values in product(*grids):
-            yield _Choice(path, name, dict(zip(arguments, values, strict=True)))
+            values: dict[str, tuple[Any, _positions.Path]] = {}
+            for one, place in several:
+                try:
+                    value = None if one == "none" else canonical(one)
+                except InvalidInputError as error:
+                    raise self._wrong(place, one, str(error)) from None
+                if canonical_text(value) in values:
+                    raise self._wrong(place, one, "it is there twice.")
+                values[canonical_text(value)] = value, place
+            grids.append(values.values())
+        for entries in product(*grids):
+            chosen = dict(zip(arguments, entries, strict=True))
+            yield _Choice(
+                path, name, {key: one for key, (one, _) in chosen.items()}, {key: at for key, (_, at) in chosen.items()}
+            )
+
+    @staticmethod
+    def _several(value: Any, path: _positions.Path) -> list[tuple[Any, _positions.Path]]:
+        """The entries of a list, or the one value, each with its place."""
+        return [(one, (*path, i)) for i, one in enumerate(value)] if isinstance(value, list) else [(value, path)]
 
     # Single keys
 
@@ -295,44 +318,49 @@ class _Reader:
             first = self._integer(axis, value.get("first", 0), (*path, "first"))
             if "count" not in value:
                 raise self._wrong(path, value, "a range of seeds needs count = ...")
-            count = value["count"]
-            if type(count) is not int or not 1 <= count <= MOST_CELLS:
-                raise self._wrong((*path, "count"), count, f"must be between 1 and {MOST_CELLS}.")
+            count = self._integer("count", value["count"], (*path, "count"))
+            if (last := first + count - 1) > MOST["seed"]:
+                raise self._wrong(path, value, f"its last seed is {last}, but the largest is {MOST['seed']}.")
             return list(range(first, first + count))
-        several = value if isinstance(value, list) else [value]
-        if not several:
+        if value == []:
             raise self._wrong(path, value, "an empty list leaves nothing to play.")
-        places = [(*path, i) for i in range(len(several))] if isinstance(value, list) else [path]
-        numbers = [self._integer(axis, one, place) for one, place in zip(several, places, strict=True)]
-        for i, number in enumerate(numbers):
-            if number in numbers[:i]:
-                raise self._wrong(places[i], number, "it is there twice.")
-        return numbers
+        return self._distinct(axis, value, path)
+
+    def _distinct(self, axis: str, value: Any, path: _positions.Path) -> list[int]:
+        """One number or several, none of them twice."""
+        numbers: dict[int, None] = {}
+        for one, place in self._several(value, path):
+            number = self._integer(axis, one, place)
+            if number in numbers:
+                raise self._wrong(place, one, "it is there twice.")
+            numbers[number] = None
+        return list(numbers)
 
     def _integer(self, axis: str, value: Any, path: _positions.Path) -> int:
-        whole = int(value) if isinstance(value, float) and value.is_integer() else value
+        exact = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
         try:
-            return require_integer(axis, whole, low=LEAST[axis], high=MOST.get(axis))
+            return require_integer(axis, int(value) if exact else value, low=LEAST[axis], high=MOST.get(axis))
         except InvalidInputError as error:
             raise self._wrong(path, value, str(error)) from None
 
     def _checkpoints(self, value: Any, path: _positions.Path, episodes: int) -> int | list[int]:
-        several = value if isinstance(value, list) else [value]
-        if not several:
+        if value == []:
             raise self._wrong(path, value, "it is empty; give a count, or the episodes at which curves are noted.")
-        for i, one in enumerate(several):
-            place = (*path, i) if isinstance(value, list) else path
-            if type(one) is not int or one < 1:
-                raise self._wrong(place, one, "must be a whole number, at least 1.")
-            if isinstance(value, list) and one > episodes:
-                raise self._wrong(place, one, f"lies beyond the {episodes} episodes that are played.")
-        return sorted(set(several)) if isinstance(value, list) else several[0]
+        numbers = self._distinct("checkpoints", value, path)
+        if not isinstance(value, list):
+            return numbers[0]
+        for i, number in enumerate(numbers):
+            if number > episodes:
+                raise self._wrong((*path, i), value[i], f"lies beyond the {episodes} episodes that are played.")
+        return sorted(numbers)
 
     def _string(self, key: str, value: Any, at: _positions.Path = (), *, plain: bool = True) -> str:
         if not isinstance(value, str) or (key == "name" and not value.strip()):
             raise self._wrong((*at, key), value, "must be a string.")
         if plain and not _NAME.fullmatch(value):
             raise self._wrong((*at, key), value, "must be letters, digits, '.', '-' and '_': it names a file.")
+        if plain and len(value) > LONGEST_NAME:
+            raise self._wrong((*at, key), value, f"must have {LONGEST_NAME} letters at most: it names a file.")
         return value
 
     def _known_keys(self, table: Mapping[str, Any], known: Iterable[str], at: _positions.Path, what: str) -> None:
@@ -402,7 +430,7 @@ class _Reader:
         named = [key for key in choice.given if re.search(rf"\b{re.escape(key)}\b", message)]
         named.sort(key=lambda key: re.search(rf"\b{re.escape(key)}\b", message).start())  # type: ignore[union-attr]
         if named:
-            return self._wrong((*choice.path, named[0]), choice.given[named[0]], message)
+            return self._wrong(choice.places[named[0]], choice.given[named[0]], message)
         return self._wrong(choice.path, choice.label, message)
 
     def _wrong(self, path: _positions.Path, value: Any, message: str) -> InvalidInputError:
@@ -433,8 +461,16 @@ def dotted(path: _positions.Path) -> str:
     return out
 
 
+def _up_to(episodes: int, checkpoints: int | list[int]) -> int | list[int]:
+    """Of listed checkpoints those that a run of so many episodes comes to; its last episode is always one."""
+    if isinstance(checkpoints, int):
+        return checkpoints
+    return [one for one in checkpoints if one <= episodes] or [episodes]
+
+
 def _short(value: Any) -> str:
-    text = repr(value)
+    """As the file has it, if it is short."""
+    text = str(value).lower() if isinstance(value, (bool, date, time)) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
