@@ -62,8 +62,8 @@ def test_run_status_report_compare(run, study):
     assert "'uniform' is no folder" in err
     code, out, err = run("run", study, "--out", "out", "--no-report")
     assert code == 0
-    assert "6 are there already; 0 to play" in err
-    assert out == "6 of 6 cells are finished and kept in out\n"
+    assert "6 of them there already; 0 to play" in err
+    assert out == "6 of 6 cells finished, kept in out\n"
 
 
 def test_dry_run_prints_cells_time_and_memory_and_plays_nothing(run, study):
@@ -107,6 +107,11 @@ def test_what_belongs_into_the_spec_is_not_taken_beside_it(run, study):
     assert "--episodes is not taken with a SPEC" in run("run", study, "--episodes", "7")[2]
     assert "give one of them" in run("run", study, "--workers", "2", "--dask", "tcp://x")[2]
     assert "give one of them" in run("run", study, "--workers", "2", "--threads", "2")[2]
+    for name, wrong in (("workers", "0"), ("threads", "-1"), ("save-every", "-1"), ("save-every", "nan")):
+        code, _, err = run("run", study, f"--{name}={wrong}", "--out", "out")
+        assert code == 2
+        assert re.match(rf"aggbandit: --{name} must be .* but is {wrong}\.", err)
+    assert not Path("out").exists()
     assert "no spec file 'scalng'" in run("run", "scalng")[2]
 
 
@@ -167,7 +172,7 @@ def test_two_specs_and_a_changed_one(run, study):
     assert "holds results of the spec 'small'" in err
     code, _, err = run("run", other, "--out", "out", "--add", "--no-report")
     assert code == 0
-    assert "6 are there already" in err
+    assert "6 of them there already" in err
     study.write_text(study.read_text().replace("seed = [0, 1]", "seed = [0, 1, 2]"))
     code, _, err = run("run", study, "--out", "out", "--no-report")
     assert code == 0
@@ -181,7 +186,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(study):
     done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stderr
     assert re.search(r"aggbandit: cannot write into 'out': File too large\. What is finished stays", done.stderr)
-    assert "0 of 6 cells are finished and kept in out" in done.stderr
+    assert "0 of 6 cells finished, kept in out" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(Path("out").rglob(".*.tmp"))
 
@@ -247,7 +252,7 @@ def test_quiet_lines_where_there_is_no_terminal(study):
     code, out, err = finish(process)
     assert code == 0, err
     assert "\x1b" not in out + err
-    assert "6 of 6 cells are finished" in out
+    assert "6 of 6 cells finished" in out
 
 
 def commands(page):

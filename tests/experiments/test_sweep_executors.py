@@ -412,7 +412,7 @@ def test_ctrl_c_finishes_cleanly(calm, tmp_path, monkeypatch, more):
     code, _, errors = finish(process, timeout=30)
     assert code == 130, errors
     assert "Traceback" not in errors
-    assert "0 of 2 cells are finished and kept in" in errors
+    assert "0 of 2 cells finished, kept in" in errors
     assert list((folder / "states").glob("*.state"))
     assert not list(folder.rglob(".*.tmp"))
     monkeypatch.delenv("SLOW_MARK")
@@ -442,6 +442,27 @@ def test_workers_without_the_folder_send_their_results(cluster, calm, tmp_path, 
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_what_a_killed_driver_leaves_for_the_workers_to_see_is_tidied(cluster, tmp_path, monkeypatch):
+    left = []
+    kept = DaskCluster._run
+
+    def run(self, *arguments):
+        left.extend((tmp_path / "states").iterdir())
+        monkeypatch.setattr(Path, "unlink", lambda path, **options: None)  # as if it were killed
+        kept(self, *arguments)
+
+    monkeypatch.setattr(DaskCluster, "_run", run)
+    swept(
+        spec(learner='"uniform"', episodes="20", seed="0"), tmp_path, lambda f, count: DaskCluster(f, cluster.address)
+    )
+    monkeypatch.undo()
+    (probe,) = left
+    os.utime(probe, (1, 1))
+    Store.open(tmp_path).tidy()
+    assert not probe.exists()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_a_failure_on_a_cluster_keeps_its_traceback(cluster, tmp_path):
     study = spec(learner='["slow_learners:Broken", "uniform"]', episodes="20", seed="0")
     work = swept(study, tmp_path, lambda folder, count: DaskCluster(folder, cluster.address))
@@ -456,6 +477,17 @@ def test_no_scheduler_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("aggbandit.experiments.executors.CONNECT_SECONDS", 0.5)
     with pytest.raises(ClusterLostError, match=r"no Dask scheduler at 'tcp://127.0.0.1:9'.*dask scheduler"):
         DaskCluster(tmp_path, "tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("address", ["scheduler.json", "tcp://", "nonsense://127.0.0.1:9"])
+def test_what_is_no_address_is_told_without_a_client(tmp_path, monkeypatch, address):
+    """One that fails to begin takes forty seconds to end, with a traceback."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "Client", None)
+    with pytest.raises(
+        ClusterLostError, match=rf"no Dask scheduler at '{address}' \(.*give the address that it prints"
+    ):
+        DaskCluster(tmp_path, address)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")

@@ -148,7 +148,7 @@ MISTAKES = [
     ("episodes = 1_000", "episodes = [10, 10]", r"line 2: episodes\[1\] = 10: it is there twice"),
     ("episodes = 1_000", "episodes = []", r"line 2: episodes = \[\]: an empty list leaves nothing"),
     ("episodes = 1_000", "episodes = true", r"line 2: episodes = true: episodes must be an integer"),
-    ("episodes = 1_000", "episodes = 1e300", r"line 2: episodes = 1e\+300: episodes must be an integer, but is 1e\+300"),
+    ("episodes = 1_000", "episodes = 1e300", r"line 2: episodes = 1e\+300: episodes must be .* is 1e\+300"),
     ("episodes = 1_000", "episodes = nan", r"line 2: episodes = nan: episodes must be an integer"),
     ("episodes = 1_000\n", "", r"group 'wide' does not say how many episodes"),
     ("states=3", "staets=3", r"line 4: instance.staets = 3: .*Did you mean 'states'\?"),

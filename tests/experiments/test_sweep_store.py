@@ -119,6 +119,17 @@ def test_a_truncated_file_is_named(store, length):
     assert not damage.replaced
 
 
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(store):
+    """As on a disk with a bad block; a folder in its place stands for that."""
+    (path,) = store.files(TINY.cells[0].id)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DamagedFileError, match=f"{path.name} cannot be read: Is a directory"):
+        store.frame()
+    assert set(store.frame(skip_damaged=True)["cell"]) == {one.id for one in TINY.cells[1:]}
+    assert [one.file for one in store.damage()] == [path.name]
+
+
 def test_a_file_under_another_cells_name_is_refused(store):
     first, second = (store.files(cell.id)[0] for cell in TINY.cells[:2])
     renamed = first.with_name(f"{TINY.cells[1].id}.{first.name.split('.')[1]}.parquet")

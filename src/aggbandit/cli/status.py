@@ -69,7 +69,10 @@ def _counts(store: Store) -> bool:
             done = sum(store.has(cell) for cell in cells)
             bad = sum(cell in failed for cell in cells)
             missing += len(cells) - done - bad
-            output.add_row(table, spec.name, group, f"{done} of {len(cells)}", str(bad), str(len(cells) - done - bad))
+            shown = [
+                numbers.simple(numbers.grouped(count)) for count in (done, len(cells), bad, len(cells) - done - bad)
+            ]
+            output.add_row(table, spec.name, group, f"{shown[0]} of {shown[1]}", *shown[2:])
     output.print_table(table)
     rest = len(store) - len(known & set(store.finished))
     if rest:
@@ -98,5 +101,5 @@ def _pace(store: Store) -> None:
     text = f"last result {numbers.duration(max(1, round(ago)))} ago"
     if recent > 1:
         span = min(RECENT_SECONDS, now - times[0])
-        text += f"; {recent} in the last {numbers.duration(max(1, round(span)))}"
+        text += f"; {numbers.grouped(recent)} in the last {numbers.duration(max(1, round(span)))}"
     print(numbers.simple(text))

@@ -88,8 +88,9 @@ def _together(cells: Sequence[StoredCell], setting: str, label: str) -> Curves:
     else:
         regret = np.stack([one.regret.mean(axis=0) for one in cells])
         cost = np.stack([one.cost.mean(axis=0) for one in cells])
-        notes = (*made.notes, f"{len(cells)} seeds, each with its own instance or losses and "
-                 f"{first.regret.shape[0]} replicas: a seed's mean counts as one replica")  # fmt: skip
+        replicas = numbers.counted(first.regret.shape[0], "replica")
+        notes = (*made.notes, f"{len(cells)} seeds, each with its own instance or losses and {replicas}: a seed's mean "
+                 "counts as one replica")  # fmt: skip
         shared["seconds"] /= first.regret.shape[0]  # so that episodes per second are those that were played
     comparator = np.mean([one.comparator for one in cells], axis=0)
     return replace(made, regret=regret, cost=cost, comparator=comparator, notes=notes, **shared)
@@ -111,7 +112,7 @@ def report_of(store: Store) -> tuple[list[Curves], list[str]]:
     missing = sum(not store.has(cell) for cell in asked)
     failed = len(set(store.failed) & set(asked))
     if missing:
-        warnings.append(f"Not finished: {missing} of {numbers.counted(len(asked), 'cell')}.")
+        warnings.append(f"Not finished: {numbers.grouped(missing)} of {numbers.counted(len(asked), 'cell')}.")
     if failed:
         warnings.append(f"Failed: {numbers.counted(failed, 'cell')}; `aggbandit status {store.folder}` tells why.")
     if rest := len(set(store.finished) - set(asked)):

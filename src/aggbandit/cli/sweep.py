@@ -14,6 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aggbandit._checks import require_integer, require_number
 from aggbandit.cli import output
 from aggbandit.errors import DamagedFileError, InvalidInputError, StorageError
 from aggbandit.reporting import numbers
@@ -61,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from aggbandit.experiments.sweep import Shard, planned, play
     from aggbandit.simulation.engines.places import Places
 
-    _only_one(arguments)
+    _check_options(arguments)
     spec = Spec.load(arguments.spec)
     if arguments.device != "cpu" or arguments.dtype != "float64":
         if arguments.device not in WHERE["device"]:
@@ -86,7 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if said:
             watch.say(said)
         if arguments.repair:
-            watch.say(f"reading {len(store)} results")
+            watch.say(f"reading {numbers.counted(len(store), 'result')}")
         work = planned(spec, store, shard=shard, retry=arguments.retry, repair=arguments.repair)
         for one in work.damage:
             watch.say(f"damaged: {one.message}" if not one.replaced else f"damaged, but there is another: {one.file}")
@@ -122,11 +123,16 @@ def terminated_as_by_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
-def _only_one(arguments: argparse.Namespace) -> None:
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Before anything is made."""
     if arguments.workers is not None and arguments.dask is not None:
         raise InvalidInputError("--workers and --dask are two ways to play; give one of them.")
     if arguments.workers is not None and arguments.threads is not None:
         raise InvalidInputError("--threads belongs to threads, --workers to processes of one thread; give one of them.")
+    for name in ("workers", "threads"):
+        if (count := getattr(arguments, name)) is not None:
+            require_integer(f"--{name}", count, low=1)
+    require_number("--save-every", arguments.save_every, low=0.0)
 
 
 def _executor(arguments: argparse.Namespace, store: Store, count: int) -> Executor:
@@ -151,7 +157,8 @@ def _finish(work: Work, store: Store, out: Path, trouble: BaseException | None, 
         print(f"failed: {names[cell]}: {message}", file=sys.stderr)
     if len(work.failed) > len(shown):
         print(f"and {len(work.failed) - len(shown)} more; `aggbandit status {out}` lists them", file=sys.stderr)
-    kept = f"{work.there + work.done} of {numbers.counted(len(work.cells), 'cell')} are finished and kept in {out}"
+    counts = f"{numbers.grouped(work.there + work.done)} of {numbers.counted(len(work.cells), 'cell')} finished"
+    kept = f"{numbers.simple(counts)}, kept in {out}"
     if isinstance(trouble, KeyboardInterrupt):
         print(f"aggbandit: stopped; {kept}. The same command continues.", file=sys.stderr)
         return TERMINATED if isinstance(trouble, Terminated) else STOPPED
@@ -211,8 +218,8 @@ def _dry_run(spec: Spec, work: Work, out: Path, at_once: int | None) -> int:
     longest = max((one.seconds for one in told.values()), default=0.0)
     largest = sorted((one.bytes for one in told.values()), reverse=True)[:count]
     lines = [
-        f"{numbers.counted(len(work.cells), 'cell')}, {len(told)} to play: {_about(total)} on one core, "
-        f"{_about(max(total / count, longest))} with {count} at once; starting, some seconds, comes on top.",
+        f"{numbers.counted(len(work.cells), 'cell')}, {numbers.grouped(len(told))} to play: {_about(total)} on one "
+        f"core, {_about(max(total / count, longest))} with {count} at once; starting, some seconds, comes on top.",
         f"Memory: {_bytes(process + sum(largest))} with {count} at once in threads, of which a process takes "
         f"{_bytes(process)} before any cell.",
         f"Results would go to {out}.",
@@ -248,7 +255,8 @@ class _Group:
     @property
     def counts(self) -> str:
         """`3 of 8 cells`, and what failed."""
-        return f"{self.done} of {numbers.counted(self.total, 'cell')}" + (f", {self.failed} failed" * bool(self.failed))
+        failed = f", {numbers.grouped(self.failed)} failed" if self.failed else ""
+        return f"{numbers.grouped(self.done)} of {numbers.counted(self.total, 'cell')}{failed}"
 
     def pace(self, now: float) -> str:
         """Rate and time left, once they can be told: not from less than a tenth of a cell."""
@@ -285,10 +293,10 @@ class Watch(output.Watch):
                     told.total += 1
                     told.failed += cell.id in work.failed
                     told.done += cell.id not in waiting and cell.id not in work.failed
-        there = f", {work.there} are there already" if work.there else ""
+        there = f", {numbers.grouped(work.there)} of them there already" if work.there else ""
         self.say(
-            f"{self._spec.name}: {numbers.counted(len(work.cells), 'cell')}{there}; {len(work.todo)} to play, "
-            f"{slots} at a time"
+            f"{self._spec.name}: {numbers.counted(len(work.cells), 'cell')}{there}; "
+            f"{numbers.grouped(len(work.todo))} to play, {slots} at a time"
         )
         self._began = self._heard = time.monotonic()
         self._next_line = self._began + QUIET_SECONDS

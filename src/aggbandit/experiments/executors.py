@@ -335,11 +335,13 @@ class DaskCluster(Executor):
         super().__init__(folder, save_seconds=save_seconds)
         try:
             from distributed import Client
+            from distributed.comm.addressing import resolve_address
         except ImportError:
             raise MissingExtraError("--dask needs the package distributed: pip install 'aggbandit[dask]'") from None
         self.address = address
         client: Any = Client  # its methods are not typed
         try:
+            resolve_address(address)  # a client that cannot even begin would take 40 s to end
             self._client: Any = client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterLostError(
@@ -378,15 +380,15 @@ class DaskCluster(Executor):
         self._client.close(timeout=2)
 
     def run(self, cells: Iterator[Cell], deliver: Deliver, tell: Tell) -> None:
-        probe = f".probe-{secrets.token_hex(8)}"
-        probe_file = self.folder / stores.STATES / probe
-        with stores.cannot_write(probe_file):
-            probe_file.write_bytes(b"")
+        probe = f".probe.{secrets.token_hex(6)}.tmp"  # tidied like any temporary file, if this process is killed
+        self._probe_file = self.folder / stores.STATES / probe
+        with stores.cannot_write(self._probe_file):
+            self._probe_file.touch()
         self._client.subscribe_topic(probe, lambda event: tell(*event[1]))
         try:
             self._run(cells, deliver, probe)
         finally:
-            probe_file.unlink(missing_ok=True)
+            self._probe_file.unlink(missing_ok=True)
             with contextlib.suppress(Exception):
                 self.close()
 
@@ -456,6 +458,8 @@ class DaskCluster(Executor):
             self._seen = now
             if now - self._counted > COUNT_SECONDS:  # workers come and go
                 self._slots, self._counted = sum(self._client.nthreads().values()), now
+                with contextlib.suppress(OSError):
+                    self._probe_file.touch()  # lest it look like a left-over
         elif now - self._seen > LOST_SECONDS:
             raise self._gone()
 

@@ -554,7 +554,12 @@ def read_result(path: Path) -> StoredCell:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # a disk with a bad block, say: the other files can be read
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
     id, said = _parts(path)
     if _files.digest(data) != said:
         what = "is empty" if not data else "was altered or truncated: its bytes do not match the SHA-256 in its name"
