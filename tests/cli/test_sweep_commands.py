@@ -36,11 +36,14 @@ def run(capsys, study):
 
 
 def test_run_status_report_compare(run, study):
+    study.write_text(f'description = "What A < B costs"\n{study.read_text()}')
     code, out, err = run("run", study, "--out", "out", "--threads", "2")
     assert code == 0, err
     assert "small: 6 cells; 6 to play, 2 at a time" in err
     assert "po-known" in out
-    assert Path("out/report.html").stat().st_size > 10_000
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    assert "spec <code>small</code>" in page
+    assert "<h1>What A &lt; B costs</h1>" in page
     assert Path("out/regret.pdf").exists()
     code, out, _ = run("status", "out", "--check")
     assert code == 0

@@ -47,3 +47,11 @@ def three() -> list[Curves]:
         _made_up("po-known", 0.6, 6.0, dynamics="known"),
         _made_up("po-unknown", 0.7, 5.0, seconds=12.0, notes=("the step was lowered",)),
     ]
+
+
+@pytest.fixture(scope="session")
+def many() -> list[Curves]:
+    """More than a reader can tell apart: two races of ten learners and more, the last of each the best."""
+    known = [_made_up(f"known-{i}", 0.6, 20.0 - i, dynamics="known") for i in range(10)]
+    unknown = [_made_up(f"unknown-{i}:step_scale={i}", 0.6, 20.0 - i, tuned=i > 5) for i in range(12)]
+    return [_made_up("uniform", 1.0, 0.8), _made_up("po-known", 0.6, 25.0, dynamics="known"), *known, *unknown]

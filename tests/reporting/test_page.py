@@ -47,7 +47,7 @@ def read(page):
 def outside(reader):
     """Every address that a browser would load while opening the page."""
     found = [value for _, attributes in reader.tags for name, value in attributes.items() if name in LOADING and value]
-    return [value for value in found if not value.startswith("data:")]
+    return [value for value in found if not value.startswith(("data:", "#"))]
 
 
 def data_of(reader):
@@ -171,6 +171,23 @@ def test_several_settings_are_sections_of_their_own(made_up):
     reader = read(report_page(curves))
     assert [a["id"] for tag, a in reader.tags if tag == "section"] == ["section-0", "section-1"]
     assert [len(part["curves"]) for part in data_of(reader)] == [1, 2]
+
+    links = [a["href"] for tag, a in reader.tags if tag == "a"]
+    assert links == ["#section-0", "#section-1"]
+    assert not [a for tag, a in read(report_page(curves[:1])).tags if tag == "a"]
+
+
+def test_of_many_curves_the_best_of_each_race_are_shown_at_first(many):
+    reader = read(report_page(many))
+    pressed = [a["data-key"] for tag, a in reader.tags if tag == "button" and a.get("aria-pressed") == "true"]
+    expected = ["uniform", "unknown-10:step_scale=10", "unknown-11:step_scale=11", "po-known", "known-8", "known-9"]
+    assert [many[int(key[1:])].label for key in pressed] == expected
+    shown = [part["params"][0]["value"] for part in data_of(reader)[0]["specs"].values()]
+    assert all(sorted(keys) == sorted(pressed) for keys in shown)
+    assert "The charts show 6 of 24 at first" in "".join(reader.text)
+    groups = [a["data-keys"].split() for tag, a in reader.tags if tag == "button" and "data-keys" in a]
+    assert groups[0] == groups[1] == ["c0", *(f"c{i}" for i in range(12, 24))]  # show all, hide all
+    assert groups[2] == groups[3] == [f"c{i}" for i in range(1, 12)]
 
 
 def test_nothing_to_report_is_told():

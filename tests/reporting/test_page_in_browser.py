@@ -137,6 +137,38 @@ def test_the_summary_is_whole_without_scrolling(page, width, printed):
     assert inner <= outer
 
 
+def test_of_many_curves_a_race_is_shown_and_hidden_at_once(browser, many, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(report_page(many), encoding="utf-8")
+    browser.appear()
+    browser.open(path.as_uri())
+    browser.wait_for(DRAWN)
+    dots = "document.querySelectorAll('[data-view=time] svg .mark-symbol path').length"
+    height = "document.querySelector('[data-view=time] svg').getBoundingClientRect().height"
+    assert (browser.ask(curves_of("linear")), browser.ask(dots)) == (6, 6)
+    low = browser.ask(height)
+    for race, to, expected in ((0, "true", 16), (1, "false", 13), (0, "false", 0)):
+        browser.ask(f"document.querySelectorAll('button[data-to={to}]')[{race}].click()")
+        browser.wait_for(DRAWN)
+        assert (browser.ask(curves_of("linear")), browser.ask(dots)) == (expected, expected)
+        if race == 0 and to == "true":
+            assert browser.ask(height) > low + 200  # a line for each
+    assert browser.complaints == []
+    # the buttons of so many would cover the charts
+    assert browser.ask("getComputedStyle(document.querySelector('.legend')).position") == "static"
+
+
+def test_a_race_begins_with_one_line_on_a_phone(browser, many, tmp_path):
+    """Every cell of the row used to have one of its own."""
+    path = tmp_path / "report.html"
+    path.write_text(report_page(many), encoding="utf-8")
+    browser.appear(width=390)
+    browser.open(path.as_uri())
+    lines = "[...document.querySelectorAll('.summary tr.race td')].map((cell) => getComputedStyle(cell).borderTopWidth)"
+    assert set(browser.ask(lines)) == {"0px"}
+    assert browser.ask("getComputedStyle(document.querySelector('.summary tr.race')).borderTopWidth") == "2px"
+
+
 def test_long_names_break_between_arguments(browser, made_up, tmp_path):
     long = "ftrl-logbarrier:dynamics=unknown,beta_scale=0.001,radius_scale=0.03,bonus_scale=0.1"
     path = tmp_path / "report.html"

@@ -110,6 +110,15 @@ def test_a_note_names_a_learner_once_where_it_is_for_all_its_rows(made_up):
     assert tables.notes(curves)[1:] == ["* repo, x:a=1: reconstructed."]
 
 
+def test_a_note_for_all_rows_is_told_once_and_marks_none(made_up):
+    """All rows of a sweep over seeds had a star, which then told nothing of what is reconstructed."""
+    shared = "3 seeds, each with its own"
+    curves = [made_up("repo", notes=("reconstructed", shared)), made_up("x", notes=(shared,))]
+    assert tables.notes(curves)[1:] == ["3 seeds, each with its own.", "* repo: reconstructed."]
+    assert [row.cells[0] for row in tables.rows(curves)] == ["repo*", "x"]
+    assert tables.notes(curves[:1])[1:] == ["* repo: reconstructed.", "* repo: 3 seeds, each with its own."]
+
+
 def test_a_negative_regret_is_explained(made_up):
     assert tables.notes([made_up("x", scale=-1.0)])[1] == (
         "Negative: x lost less than any fixed policy, by following the losses."

@@ -133,8 +133,16 @@ def times(plan: Plan) -> str:
     return f"{numbers.grouped(plan.episodes)} episodes × {plan.replicas} replica{'s' if plan.replicas != 1 else ''}"
 
 
-def present(plan: Plan | None, curves: Sequence[Curves], out: Path, warnings: Sequence[str]) -> None:
-    """The table on standard output, `report.html` and `regret.pdf` in `out`."""
+def present(
+    plan: Plan | None,
+    curves: Sequence[Curves],
+    out: Path,
+    warnings: Sequence[str],
+    *,
+    title: str = "",
+    specs: Sequence[str] = (),
+) -> None:
+    """The table on standard output, `report.html` and `regret.pdf` in `out`; `specs` are those that asked for it."""
     from aggbandit._version import __version__
     from aggbandit.reporting import figures, page, tables
 
@@ -147,7 +155,9 @@ def present(plan: Plan | None, curves: Sequence[Curves], out: Path, warnings: Se
             "seed": str(plan.seed),
             **about,
         }
-    html = page.report_page(curves, title="Regret report", about=about, warnings=warnings)
+    if specs:
+        about = {"spec" if len(specs) == 1 else "specs": ", ".join(specs), **about}
+    html = page.report_page(curves, title=title or "Regret report", about=about, warnings=warnings)
     page.write_page(out / "report.html", html)
     figures.write_pdf(out / "regret.pdf", curves)
     for setting, group in settings_of(curves).items():

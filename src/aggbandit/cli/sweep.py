@@ -182,8 +182,10 @@ def draw(store: Store, out: Path) -> int:
         raise DamagedFileError(f"no result in {str(store.folder)!r} can be read. {' '.join(warnings)}")
     if not curves:
         raise InvalidInputError(f"there is nothing to report yet in {str(store.folder)!r}. {' '.join(warnings)}")
+    specs = store.specs()
+    title = specs[0].description if len(specs) == 1 else ""
     with cannot_write(out):
-        output.present(None, curves, out, warnings)
+        output.present(None, curves, out, warnings, title=title, specs=[spec.name for spec in specs])
     return 1 if any(text.startswith("Left out") for text in warnings) else 0
 
 

@@ -25,6 +25,7 @@ import re
 import tempfile
 import threading
 import time
+import tomllib
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -123,6 +124,11 @@ class StoredSpec:
     name: str
     text: str
     groups: dict[str, list[str]]  # cells' ids
+
+    @property
+    def description(self) -> str:
+        """What its author says of it, or nothing."""
+        return str(tomllib.loads(self.text).get("description", ""))
 
 
 class Store:

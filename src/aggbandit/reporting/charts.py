@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import altair as alt
 
 HEIGHT = 300
+LINE = 34  # height of a learner's line in the chart of times
+FEW = 12  # curves that a reader can tell apart in one chart: of more, some are shown at first
+BEST = 2  # of each race are among them
+PAPERS = ("po-known", "po-unknown")  # and these, as they are by default
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"  # named: Vega measures text with it
 COUNT = "datum.value == 0 ? '0' : abs(datum.value) < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 PERCENT = "format(100 * datum.value, '~g') + ' %'"
@@ -49,6 +53,27 @@ class View:
 def keys(curves: Sequence[Curves]) -> list[str]:
     """A short name per curve, safe in any expression."""
     return [f"c{index}" for index in range(len(curves))]
+
+
+def shown_at_first(curves: Sequence[Curves]) -> list[str]:
+    """The keys of all curves; of many, the reference's, the paper's own and those of least regret in each race."""
+    if len(curves) <= FEW:
+        return keys(curves)
+    races: dict[str, list[Curves]] = {}
+    for one in curves:
+        races.setdefault(one.race, []).append(one)
+    best = [
+        one.label
+        for same in races.values()
+        for one in sorted((one for one in same if not one.is_reference), key=lambda one: one.regret[:, -1].mean())[
+            :BEST
+        ]
+    ]
+    return [
+        key
+        for key, one in zip(keys(curves), curves, strict=True)
+        if one.is_reference or one.label in PAPERS or one.label in best
+    ]
 
 
 def views(curves: Sequence[Curves]) -> list[View]:
@@ -191,7 +216,8 @@ def _time(curves: Sequence[Curves]) -> dict[str, Any]:
     import altair as alt
 
     base = alt.Chart(alt.NamedData(name="times")).transform_filter("indexof(shown, datum.key) >= 0")
-    y = alt.Y("learner:N", title=None, sort=None, axis=alt.Axis(labelLimit=150, ticks=False, domain=False))
+    names = alt.ExprRef(expr="max(150, 0.4 * containerSize()[0])")  # narrow screens cut long names
+    y = alt.Y("learner:N", title=None, sort=None, axis=alt.Axis(labelLimit=names, ticks=False, domain=False))
     seconds = [1.0 / one.episodes_per_second for one in curves]
     least, most = min(seconds), max(seconds)
     domain = [least / 2, most * max(4.0, (most / least) ** 0.4)]  # room for the text to the right of the slowest
@@ -213,7 +239,8 @@ def _time(curves: Sequence[Curves]) -> dict[str, Any]:
         ],
     )
     texts = base.mark_text(align="left", dx=9, color="currentColor").encode(x=x, y=y, text="timeText:N")
-    return _finished(alt.layer(dots, texts), curves, 40 + 34 * len(curves))
+    # where more are shown the page makes it higher
+    return _finished(alt.layer(dots, texts), curves, 40 + LINE * len(shown_at_first(curves)))
 
 
 def powers(low: float, high: float) -> list[float]:
@@ -228,7 +255,7 @@ def _finished(chart: Any, curves: Sequence[Curves], height: int) -> dict[str, An
     import altair as alt
 
     spec: dict[str, Any] = (
-        chart.add_params(alt.param(name="shown", value=keys(curves)))
+        chart.add_params(alt.param(name="shown", value=shown_at_first(curves)))
         .properties(width="container", height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding"))
         .to_dict()
     )

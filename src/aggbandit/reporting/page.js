@@ -44,6 +44,7 @@
 
   const ERRORS = 1; // Vega's level: with all curves hidden a chart has no extent, which it would warn of
   const options = { config, actions: false, renderer: "svg", logLevel: ERRORS, tooltip: { theme: "aggbandit" } };
+  const [TITLE, LINE] = [40, 34];
   const jobs = [];
   sections.forEach((section, index) => {
     const host = document.getElementById("section-" + index);
@@ -56,18 +57,33 @@
     for (const [id, spec] of Object.entries(section.specs)) {
       spec.datasets = { curves: id === "loglog" ? onLog : curves, fits, times: section.times };
       const place = host.querySelector(`[data-view="${id}"] .chart`);
-      jobs.push(vegaEmbed(place, spec, options).then((embedded) => views.push(embedded.view)));
+      jobs.push(vegaEmbed(place, spec, options).then((embedded) => views.push({ id, view: embedded.view })));
     }
-    const buttons = [...host.querySelectorAll(".legend button")];
+    const buttons = [...host.querySelectorAll(".legend button[data-key]")];
     const update = () => {
       const shown = buttons.filter((one) => one.getAttribute("aria-pressed") === "true").map((one) => one.dataset.key);
-      return Promise.all(views.map((view) => view.signal("shown", shown).runAsync()));
+      return Promise.all(views.map(({ id, view }) => {
+        if (id === "time" && shown.length) view.height(TITLE + LINE * shown.length); // a line each, as in charts.py
+        return view.signal("shown", shown).runAsync();
+      }));
+    };
+    const redraw = () => {
+      document.body.dataset.drawn = "false";
+      update().then(() => { document.body.dataset.drawn = "true"; });
     };
     for (const button of buttons) {
       button.addEventListener("click", () => {
         button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") === "true" ? "false" : "true");
-        document.body.dataset.drawn = "false";
-        update().then(() => { document.body.dataset.drawn = "true"; });
+        redraw();
+      });
+    }
+    for (const all of host.querySelectorAll(".legend button[data-keys]")) {
+      const keys = all.dataset.keys.split(" ");
+      all.addEventListener("click", () => {
+        for (const one of buttons.filter((button) => keys.includes(button.dataset.key))) {
+          one.setAttribute("aria-pressed", all.dataset.to);
+        }
+        redraw();
       });
     }
   });

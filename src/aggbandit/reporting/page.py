@@ -80,7 +80,7 @@ def report_page(
 <header>
 <h1>{escape(title)}</h1>
 <p class="soft">{facts}</p>
-{"".join(told)}
+{"".join(told)}{_contents(settings)}
 </header>
 {"".join(bodies)}
 {_reading(curves)}
@@ -92,6 +92,14 @@ def report_page(
 </body>
 </html>
 """
+
+
+def _contents(settings: Mapping[str, Sequence[Curves]]) -> str:
+    """Links to the sections, where there are several."""
+    if len(settings) < 2:
+        return ""
+    links = "".join(f'<li><a href="#section-{i}">{escape(name)}</a></li>' for i, name in enumerate(settings))
+    return f'\n<nav aria-label="Settings"><ul>{links}</ul></nav>'
 
 
 def write_page(path: Path, page: str) -> None:
@@ -113,7 +121,9 @@ def _section(index: int, setting: str, curves: Sequence[Curves], views: Sequence
     return f"""<section id="section-{index}">
 {heading}<div class="card scroll">{_summary(curves)}</div>
 <div class="notes">{remarks}</div>
-<div class="legend" role="group" aria-label="Curves: click to hide or show">{_legend(curves)}</div>
+{_chosen(curves)}<div class="legend{_many(curves)}" role="group" aria-label="Curves: click to hide or show">{
+        _legend(curves)
+    }</div>
 <div class="charts">
 {figures}</div>
 <details><summary>Regret at some of the checkpoints, as numbers</summary>
@@ -122,6 +132,21 @@ def _section(index: int, setting: str, curves: Sequence[Curves], views: Sequence
 {_parameters(curves)}
 </section>
 """
+
+
+def _many(curves: Sequence[Curves]) -> str:
+    return " many" if len(curves) > charts.FEW else ""
+
+
+def _chosen(curves: Sequence[Curves]) -> str:
+    """Which curves are shown at first, where that is not all."""
+    shown = len(charts.shown_at_first(curves))
+    if shown == len(curves):
+        return ""
+    return (
+        f'<p class="soft">The charts show {shown} of {len(curves)} at first: the paper\'s own, and the '
+        f"{charts.BEST} of least regret among those that see and know the same. Click a name to show or hide it.</p>\n"
+    )
 
 
 def _swatch(key: str, style: Style) -> str:
@@ -133,14 +158,31 @@ def _swatch(key: str, style: Style) -> str:
 
 
 def _legend(curves: Sequence[Curves]) -> str:
-    buttons = []
+    shown = charts.shown_at_first(curves)
+    buttons: list[str] = []
+    races: dict[str, list[tuple[str, str]]] = {}
     for key, one, style in zip(charts.keys(curves), curves, styles(curves), strict=True):
         race = _race(one)
         buttons.append(
-            f'<button type="button" data-key="{key}" aria-pressed="true">{_swatch(key, style)}<span>'
+            f'<button type="button" data-key="{key}" aria-pressed="{"true" if key in shown else "false"}">'
+            f"{_swatch(key, style)}<span>"
             f'<span class="name">{escape(one.label)}</span> <span class="race">{escape(race)}</span></span></button>'
         )
-    return "".join(buttons)
+        races.setdefault(one.race, []).append((key, buttons[-1]))
+    if len(curves) <= charts.FEW:
+        return "".join(buttons)
+    return "".join(_of_one_race(race, same) for race, same in races.items())
+
+
+def _of_one_race(race: str, same: Sequence[tuple[str, str]]) -> str:
+    """The buttons of a race below its name, and two that show and hide it whole."""
+    keys = " ".join(key for key, _ in same)
+    both = "".join(
+        f'<button type="button" data-keys="{keys}" data-to="{to}">{word}</button>'
+        for word, to in (("show all", "true"), ("hide all", "false"))
+    )
+    name = f'<div class="race-name"><strong>{escape(race)}</strong>{both}</div>'
+    return name + "".join(button for _, button in same)
 
 
 def _race(one: Curves) -> str:
@@ -207,6 +249,8 @@ def _nearest(one: Curves, k: int) -> int:
 
 
 def _slopes(curves: Sequence[Curves]) -> str:
+    if len(curves) > charts.FEW:
+        return " The slopes are in the table."
     known = [(one.label, one.slope()) for one in curves]
     told = [f"{escape(label)} {tables.slope_text(slope)}" for label, slope in known if slope is not None]
     bent = [escape(label) for label, slope in known if slope is None]

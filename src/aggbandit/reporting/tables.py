@@ -33,7 +33,7 @@ class Row:
     rate: str  # episodes per second, replicas counted
     time: str  # that an episode takes: the same in other words
     tuned: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # but for those that all rows share
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -47,6 +47,7 @@ class Row:
 def rows(curves: Sequence[Curves]) -> list[Row]:
     """The rows of one setting."""
     reference = reference_of(curves)
+    shared = shared_notes(curves)
     out = []
     for one in curves:
         mean, half = one.band()
@@ -64,10 +65,17 @@ def rows(curves: Sequence[Curves]) -> list[Row]:
                 rate=numbers.rate(one.episodes_per_second),
                 time=numbers.duration(1.0 / one.episodes_per_second),
                 tuned=one.tuned,
-                notes=one.notes,
+                notes=tuple(note for note in one.notes if note not in shared),
             )
         )
     return out
+
+
+def shared_notes(curves: Sequence[Curves]) -> list[str]:
+    """What is to be noted of every one of several rows: a mark beside each would tell nothing apart."""
+    if len(curves) < 2:
+        return []
+    return [note for note in dict.fromkeys(curves[0].notes) if all(note in one.notes for one in curves)]
 
 
 def slope_text(slope: Slope | None) -> str:
@@ -89,9 +97,12 @@ def notes(curves: Sequence[Curves]) -> list[str]:
     else:
         first = f"± is a 95 % t-interval for the mean over {' or '.join(map(str, replicas))} replicas."
     below = [one.label for one in curves if one.regret[:, -1].mean() < 0]
+    shared = shared_notes(curves)
     told: dict[str, list[str]] = {}
     for one in curves:
         for note in one.notes:
+            if note in shared:
+                continue
             everywhere = all(note in other.notes for other in curves if other.learner == one.learner)
             told.setdefault(note, []).append(one.learner if everywhere else one.label)
     beaten = (
@@ -102,6 +113,7 @@ def notes(curves: Sequence[Curves]) -> list[str]:
     )
     return [
         first,
+        *(f"{note[0].upper()}{note[1:]}." for note in shared),
         *beaten,
         *tuned,
         *closed_form_against_convex(curves),
