@@ -135,8 +135,9 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ("exploration, 2.0 * self.width_scale", "exploration, self.width_scale"),
         ("ratio_hsa[met] * told_h", "told_h"),
         ("state.policy_hsa * ratio_hsa, least_hsa", "played_hsa * ratio_hsa, least_hsa"),
-        ("step_size *= H", "pass"),
         ("H**4 * (K + self.total_delay)", "H**4 * K"),
+        ("lowered = paper * greatest_bonus > 1.0", "lowered = False"),
+        ("paper, width = paper * H, 2.0 * self.width_scale", "paper = paper * H"),
         ("told_h = np.full(H, episode.total)", "told_h = np.full(H, episode.total) / H"),
     ],
     ("learners/uob_reps.py", "learners/test_uob_reps.py"): [
@@ -162,9 +163,11 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ],
     ("learners/bandit_uc_o_reps.py", "learners/test_bandit_uc_o_reps.py"): [
         ("np.maximum(played_h, self.floor)", "(played_h + self.floor)"),
+        ("log((H * S) ** 2 * A) / (S * A *", "log((H * S) ** 2 * A) / (H * S * A *"),
     ],
     ("learners/o_reps.py", "learners/test_o_reps.py"): [
         ("variance = 1 if self.feedback == FULL else S * A", "variance = S * A"),
+        ("sqrt(log(S * A) / (variance", "sqrt(log(S) / (variance"),
         (
             "weight_h = state.q.reach_hs[met[:2]] * state.policy_hsa[met] + self.exploration",
             "weight_h = state.policy_hsa[met] + self.exploration",
@@ -216,6 +219,10 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ],
     ("learners/pomd.py", "learners/test_pomd.py"): [
         ("bonus_hsa[:-1] += H * np.sqrt", "bonus_hsa[:-1] += np.sqrt"),
+        ("log(6.0 * S * A * H * K / confidence) / n_hsa", "log(6.0 * S * A * H * K / confidence) / (2.0 * n_hsa)"),
+        ("4.0 * S * log(9.0 * S", "2.0 * S * log(9.0 * S"),
+        ("problem.A**-0.5 *", "problem.A**0.5 *"),
+        ("state.losses.mean_hsa - b_hsa", "state.losses.mean_hsa + b_hsa"),
         (
             "lower, upper, state.policy_hsa, estimate_hsa, greatest=False",
             "lower, upper, state.policy_hsa, estimate_hsa, greatest=True",
@@ -227,6 +234,12 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ("np.clip(guess_sa, 0.0, H - h, out=q_hsa[h])", "np.clip(guess_sa, 0.0, H, out=q_hsa[h])"),
         ("along_i / (1.0 + along_i @ v_i)", "along_i / (1.0 + along_i @ along_i)"),
         ("state.log_weights_hsa, -q_hsa, step_size", "state.log_weights_hsa, q_hsa, step_size"),
+        (
+            "T, d = H * problem.require_episodes(self.name), S * S * A",
+            "T, d = H * problem.require_episodes(self.name), S * A",
+        ),
+        ("v_hs[h + 1] * v_hs[h + 1, episode.states[h + 1]]", "v_hs[h + 1] * v_hs[h + 1, episode.states[h]]"),
+        ("1.0 - episode.table, beta", "episode.table, beta"),
     ],
     ("kernels/optimistic_greedy.py", "learners/test_ucbvi.py"): [
         (
@@ -242,34 +255,62 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ("learners/ucrl2.py", "learners/test_ucrl2.py"): [
         ("7.0 * log(2.0 * H * A * steps / confidence)", "log(2.0 * H * A * steps / confidence)"),
         ("np.maximum(1.0, 2.0 * begun_hsa[met])", "np.maximum(1.0, begun_hsa[met])"),
+        ("sqrt(3.5 * log(2.0 * H", "sqrt(7.0 * log(2.0 * H"),
+        ("1.0 - losses.mean_hsa + width_hsa", "losses.mean_hsa + width_hsa"),
     ],
     ("learners/ucb_h.py", "learners/test_ucb_h.py"): [
         ("rate_h = (H + 1.0) / (H + t_h)", "rate_h = 1.0 / t_h"),
+        ("self.constant * sqrt(H**3 * iota)", "self.constant * sqrt(H**2 * iota)"),
+        ("1.0 - episode.losses + ahead_h", "episode.losses + ahead_h"),
         ("np.minimum(state.q_hsa[places][1:].max(axis=-1), H)", "state.q_hsa[places][1:].max(axis=-1)"),
     ],
     ("learners/reinforce.py", "learners/test_reinforce.py"): [
         ("score_ha = np.eye(A)[actions] - policy_hsa", "score_ha = np.eye(A)[actions] - 0.5 * policy_hsa"),
+        ("theta_hsa[places] -= self.step_size / problem.H", "theta_hsa[places] -= self.step_size"),
+        ("totals[0] / totals[1]", "totals[0] / (totals[1] + 1.0)"),
     ],
     ("learners/natural_pg.py", "learners/test_natural_pg.py"): [
-        ("(totals_hsa - baseline * visits_hsa)", "(totals_hsa - baseline)"),
+        ("np.divide(totals_hsa - baseline * visits_hsa, below", "np.divide(totals_hsa - baseline, below"),
+        ("out=w_hsa, where=below_hsa > 0.0)", "out=w_hsa)"),
+        ("below_hsa = np.maximum(met_hs, 1.0) *", "below_hsa = np.maximum(visits_hsa, 1.0) *"),
+        ("self.step_size / problem.H)", "self.step_size)"),
     ],
     ("learners/ppo_tabular.py", "learners/test_ppo_tabular.py"): [
         (
             "np.where(advantage_n[:, None] > 0.0, ratio_nh > 1.0 + clip, ratio_nh < 1.0 - clip)",
             "(ratio_nh > 1.0 + clip) | (ratio_nh < 1.0 - clip)",
         ),
+        ("    gradient_hsa -= policy_hsa * gradient_hsa.sum(axis=-1, keepdims=True)\n", ""),
+        ("(state.totals_n.mean() - state.totals_n) / spread", "(state.totals_n.mean() - state.totals_n)"),
     ],
     ("learners/mc_control.py", "learners/test_mc_control.py"): [
         (
             "(episode.total - state.value_hsa[met]) / state.visits_hsa[met]",
             "0.1 * (episode.total - state.value_hsa[met])",
         ),
+        (
+            "epsilon_greedy(state.value_hsa[places], self.exploration)",
+            "epsilon_greedy(-state.value_hsa[places], self.exploration)",
+        ),
     ],
     ("learners/q_learning_shared.py", "learners/test_q_learning_shared.py"): [
         ("episode.total / H + ahead_h", "episode.total + ahead_h"),
+        ("rate_h = (H + 1.0) / (H + state.visits_hsa[met])", "rate_h = 1.0 / state.visits_hsa[met]"),
+        ("[1:].min(axis=-1), 0.0)", "[1:].max(axis=-1), 0.0)"),
     ],
     ("learners/doubling.py", "learners/test_doubling.py"): [
         ("if state.done + 1 < 2**state.run:", "if state.done < 2**state.run:"),
         ("return dataclasses.replace(self.inner.needs, late_feedback=False)", "return self.inner.needs"),
+    ],
+    ("simulation/engines/plain.py", "simulation/test_run.py"): [
+        ("if due < self._delays.size:", "if True:"),
+        ("due = episode.index + int(self._delays[episode.index])", "due = episode.index + 1"),
+        ('self._late = [{} for _ in state["late"]]', "return"),
+    ],
+    ("simulation/run.py", "simulation/test_run.py"): [
+        ("np.broadcast_to(np.minimum(given, K), (K,))", "np.broadcast_to(given, (K,))"),
+    ],
+    ("simulation/protocol.py", "simulation/test_protocol.py"): [
+        ("table=frozen(table.copy())", "table=frozen(table)"),
     ],
 }
