@@ -335,7 +335,10 @@ def test_late_feedback_arrives_when_it_is_due() -> None:
 
     ab.run(MDP, switching(), Late(), episodes=5, delays=[2, 0, 0, 9, 0], keep_policy=False)
     assert arrivals == [(1, 1), (2, 0), (2, 2), (4, 4)]
-    with pytest.raises(InvalidInputError, match="po-known does not take late feedback"):
+    taking = [name for name in ab.learners.names() if ab.learners.make(name).needs.late_feedback]
+    assert set(taking) - {"uniform", "fixed-policy"} == set(run_module.TAKE_LATE_FEEDBACK)
+    way_out = "po-known does not take late feedback; .* Learners that take it: dapo, po-model-free, po-practical"
+    with pytest.raises(InvalidInputError, match=way_out):
         ab.run(MDP, switching(), "po-known", episodes=5, delays=1)
     with pytest.raises(InvalidInputError, match=r"delays\[3\] is -1, but feedback cannot arrive before"):
         ab.run(MDP, switching(), Late(), episodes=5, delays=[2, 0, 0, -1, 0])

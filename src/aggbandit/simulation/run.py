@@ -41,6 +41,7 @@ STATE_KIND = "run-state"
 STATE_FORMAT = 1
 MAX_REPLICAS = 2**32 - 1  # one word of the random numbers' counter
 MAX_EPISODES = 2**32 - 1  # another
+TAKE_LATE_FEEDBACK = ("dapo", "po-model-free", "po-practical")  # and what learns nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -418,7 +419,10 @@ def _delays(delays: Any, K: int, learner: Any) -> IntArray | None:
     if not given.any():
         return None
     if not learner.needs.late_feedback:
-        raise InvalidInputError(f"{learner.name} does not take late feedback; delays must be None or 0 for it.")
+        raise InvalidInputError(
+            f"{learner.name} does not take late feedback; delays must be None or 0 for it. Learners that take it: "
+            f"{', '.join(TAKE_LATE_FEEDBACK)}."
+        )
     # beyond K is never, however far: no sum of an index and a delay overflows
     return np.array(np.broadcast_to(np.minimum(given, K), (K,)), dtype=np.int64)
 
