@@ -349,6 +349,7 @@ def test_late_feedback_arrives_when_it_is_due() -> None:
     for never in (5, 2**63 - 1, np.array([4, 2**64 - 1, 3, 2, 2**64 - 1], np.uint64)):
         ab.run(MDP, switching(), Late(), episodes=5, delays=never, keep_policy=False)
     assert [index for _, index in arrivals] == [0]
+    np.testing.assert_array_equal(run_module._delays(never, 5, Late()), [4, 5, 3, 2, 5])  # it used to wrap to -1
 
 
 LATE = [
