@@ -128,11 +128,14 @@ def test_ctrl_c_reports_what_there_is_and_the_same_command_continues(aggbandit, 
     assert "Traceback" not in said.err
 
     own_cli_learner.stop_at[0] = None
-    said = aggbandit(*command)
+    said = aggbandit("run", *SMALL, "--out", "stopped", "--seed", "1")
+    assert "another play was stopped in stopped; its command continues it with --out stopped-stopped-1" in said.err
+    (tmp_path / "stopped-stopped-1").rename(tmp_path / "kept")
+    said = aggbandit(*command, "--out", "kept")
     assert said.code == 0
-    assert "continuing what was stopped in stopped" in said.err
+    assert "continuing what was stopped in kept" in said.err
     assert list(cells(said.out)) == ["learner", "uniform", "po-known", own]
-    assert stored(tmp_path / "stopped")[0].episodes == 200
+    assert stored(tmp_path / "kept")[0].episodes == 200
 
 
 def test_ctrl_c_before_anything_is_finished(aggbandit, monkeypatch, tmp_path):

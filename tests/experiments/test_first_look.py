@@ -9,7 +9,7 @@ import pytest
 
 import aggbandit as ab
 from aggbandit.errors import DamagedFileError, InvalidInputError, UnknownNameError
-from aggbandit.experiments.first_look import FIRST_LOOK, Plan, begun, play, stored
+from aggbandit.experiments.first_look import FIRST_LOOK, Plan, begun, play, set_aside, stored
 from aggbandit.experiments.named import Named
 
 SMALL = replace(FIRST_LOOK, episodes=60, replicas=2, learners=(Named("uniform"), Named("po-known")))
@@ -96,6 +96,30 @@ def test_another_plan_starts_afresh(tmp_path):
     assert plan == shorter
     assert len(found) == 1
     assert not (tmp_path / "1.result").exists()
+
+
+def test_a_stopped_play_of_another_plan_is_kept_beside(tmp_path):
+    """It used to be removed, however long it had played."""
+
+    def interrupt(progress):
+        if progress.learner == "po-known" and progress.done >= 20:
+            signal.raise_signal(signal.SIGINT)
+
+    whole = played(SMALL, tmp_path / "whole")
+    shorter = replace(SMALL, episodes=30)
+    folder = tmp_path / "look"
+    for n in (1, 2):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT011  it has no message
+            list(play(SMALL, folder, threads=1, progress=interrupt))
+        with pytest.raises(InvalidInputError, match="episodes must be at least 1"):
+            set_aside(replace(SMALL, episodes=0), folder)
+        assert begun(SMALL, folder)
+        played(shorter, folder)
+        assert stored(folder)[0] == shorter
+        again = played(SMALL, tmp_path / f"look-stopped-{n}")
+        for one, other in zip(whole, again, strict=True):
+            np.testing.assert_array_equal(one.regret, other.regret)
+    assert set_aside(SMALL, folder) is None  # what is finished is replaced
 
 
 def test_only_its_own_files_are_removed(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any
 
 from aggbandit.cli import output, sweep
 from aggbandit.errors import InvalidInputError
-from aggbandit.experiments.first_look import FIRST_LOOK, Plan, begun, play
+from aggbandit.experiments.first_look import FIRST_LOOK, Plan, begun, play, set_aside
 from aggbandit.experiments.named import Named
 
 STOPPED = 130
@@ -94,6 +94,8 @@ def execute(arguments: argparse.Namespace) -> int:
         watch.say(f"{plan.setting}: {output.times(plan)}")
         if begun(plan, out):
             watch.say(f"continuing what was stopped in {out}")
+        elif aside := set_aside(plan, out):
+            watch.say(f"another play was stopped in {out}; its command continues it with --out {aside}")
         try:
             for index, result in play(plan, out, threads=arguments.threads, progress=watch.progress):
                 curves.append(Curves.of(result, setting=plan.setting, label=plan.labels[index]))

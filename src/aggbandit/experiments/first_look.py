@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,13 +125,15 @@ def play(
 ) -> Iterator[tuple[int, RunResult]]:
     """The results in the order of the learners, each kept in `folder` before it is given out.
 
-    Where `folder` holds an unfinished play of the same plan, what is there is not played again.
+    Where `folder` holds an unfinished play of the same plan, what is there is not played again; that of another plan
+    goes to a folder beside it.
     """
     from aggbandit.simulation.run import run
 
     mdp, losses, chosen = plan.made()
     continued = begun(plan, folder)
     if not continued:
+        set_aside(plan, folder)
         _clear(folder)
         _write(plan, folder, finished=False)
     for index, learner in enumerate(chosen):
@@ -235,9 +238,28 @@ def begun(plan: Plan, folder: Path) -> bool:
     return same
 
 
+def set_aside(plan: Plan, folder: Path) -> Path | None:
+    """Where an unfinished play of another plan was moved to, so that its command with `--out` can still continue it."""
+    record = _record(folder)
+    if record is None or record["finished"] or begun(plan, folder) or not _files_of(record, folder):
+        return None
+    plan.made()  # one that cannot be played moves nothing
+    beside = (folder.with_name(f"{folder.name}-stopped-{n}") for n in count(1))
+    aside = next(path for path in beside if not path.exists())
+    aside.mkdir()
+    for path in [*_files_of(record, folder), folder / PLAN_FILE]:  # the plan last: until then it is all still here
+        path.rename(aside / path.name)
+    return aside
+
+
 def _clear(folder: Path) -> None:
     """Remove what an earlier play left, and nothing else."""
-    record = _record(folder)
-    for index in range(len(record["plan"]["learners"]) if record else 0):
-        for suffix in (RESULT_SUFFIX, STATE_SUFFIX):
-            (folder / f"{index}{suffix}").unlink(missing_ok=True)
+    for path in _files_of(_record(folder), folder):
+        path.unlink()
+
+
+def _files_of(record: dict[str, Any] | None, folder: Path) -> list[Path]:
+    """The results and states that a play has left."""
+    places = range(len(record["plan"]["learners"]) if record else 0)
+    paths = [folder / f"{index}{suffix}" for index in places for suffix in (RESULT_SUFFIX, STATE_SUFFIX)]
+    return [path for path in paths if path.exists()]
