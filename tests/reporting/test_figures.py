@@ -105,6 +105,13 @@ def test_the_same_curves_give_the_same_file(three, tmp_path):
     assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.pdf").read_bytes()
 
 
+def test_of_many_curves_the_pdf_has_those_that_the_page_shows_at_first(many, tmp_path):
+    chosen = [0, 1, 10, 11, 22, 23]  # uniform, po-known, and the best two of each race
+    write_pdf(tmp_path / "many.pdf", many)
+    write_pdf(tmp_path / "chosen.pdf", [many[i] for i in chosen])
+    assert (tmp_path / "many.pdf").read_bytes() == (tmp_path / "chosen.pdf").read_bytes()
+
+
 def test_drawing_leaves_matplotlibs_settings_alone(three, tmp_path):
     import matplotlib
 

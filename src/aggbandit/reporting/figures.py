@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aggbandit._checks import require_known
-from aggbandit.reporting import numbers
+from aggbandit.reporting import charts, numbers
 from aggbandit.reporting.curves import Curves, settings_of
 from aggbandit.reporting.palette import styles
 
@@ -83,7 +83,10 @@ def regret_figure(curves: Sequence[Curves], *, view: str = "linear") -> Figure:
 
 
 def write_pdf(path: Path, curves: Sequence[Curves]) -> None:
-    """One page a setting, and for each the linear view followed by the logarithmic one."""
+    """One page a setting, and for each the linear view followed by the logarithmic one.
+
+    Of many curves those that the page shows at first: more cannot be told apart.
+    """
     from io import BytesIO
 
     from matplotlib import rc_context
@@ -94,8 +97,10 @@ def write_pdf(path: Path, curves: Sequence[Curves]) -> None:
     buffer = BytesIO()
     with rc_context(RC), PdfPages(buffer, metadata={"CreationDate": None, "Title": "Regret"}) as pages:
         for group in settings_of(curves).values():
+            shown = charts.shown_at_first(group)
+            drawn = [one for key, one in zip(charts.keys(group), group, strict=True) if key in shown]
             for view in VIEWS:
-                pages.savefig(regret_figure(group, view=view))
+                pages.savefig(regret_figure(drawn, view=view))
     write_atomically(path, buffer.getvalue())
 
 

@@ -260,8 +260,10 @@ def _slopes(curves: Sequence[Curves]) -> str:
 
 def _parameters(curves: Sequence[Curves]) -> str:
     entries = []
+    shared = tables.shared_notes(curves)
     for one in curves:
-        extra = "".join(f" {escape(note[0].upper() + note[1:])}." for note in one.notes)
+        own = [note for note in one.notes if note not in shared]
+        extra = "".join(f" {escape(note[0].upper() + note[1:])}." for note in own)
         guarantee = {
             "both": "adversarial and stochastic losses",
             "adversarial": "adversarial losses",
