@@ -99,6 +99,14 @@ def test_a_new_version_of_an_algorithm_has_other_ids(monkeypatch):
     assert changed == ["uniform", "uniform"]
     with pytest.raises(InvalidInputError, match="asks for version 1 of uniform, but here it is 2"):
         before[0].made()
+    # nor is what wraps it the same
+    wrapping = '["doubling:learner=uniform", "doubling"]'
+    now = spec(learner=wrapping).cells
+    monkeypatch.setattr(Uniform, "version", 3)
+    later = spec(learner=wrapping).cells
+    assert [one.id == other.id for one, other in zip(now, later, strict=True)] == [False, True] * (len(now) // 2)
+    with pytest.raises(InvalidInputError, match=r"asks for version \d+ of doubling, but here it is \d+"):
+        now[0].made()
 
 
 def test_the_seed_is_that_of_instance_and_losses_unless_they_have_one():

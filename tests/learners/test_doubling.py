@@ -115,6 +115,17 @@ def test_draws_of_a_restart_do_not_repeat_those_of_the_last_update():
     assert len(set(drawn)) == 16
 
 
+def test_a_new_version_of_the_wrapped_learner_is_one_of_its_own(monkeypatch):
+    learner, other = Doubling(), Doubling(learner="po-unknown")
+    before = learner.version
+    monkeypatch.setattr(PolicyOptimizationKnown, "version", PolicyOptimizationKnown.version + 1)
+    assert Doubling().version > before
+    assert Doubling(learner="po-unknown").version == other.version
+    by_wrapped = Doubling().version
+    monkeypatch.setattr(Doubling, "version", Doubling.version + 1)
+    assert by_wrapped != Doubling().version != before  # which of the two was raised makes a difference
+
+
 def test_what_it_cannot_wrap_is_refused():
     with pytest.raises(InvalidInputError, match="must not be 'doubling' itself"):
         Doubling(learner=Doubling())

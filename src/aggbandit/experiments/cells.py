@@ -97,15 +97,14 @@ class Cell:
         if found["format"] != FORMAT:
             raise InvalidInputError(f"a cell of format {found['format']} cannot be played: this version has {FORMAT}.")
         chosen = found["learner"]
-        version = learners.get(chosen["id"]).version
-        if version != chosen["version"]:
+        learner = learners.make(chosen["id"], **_given("learner", chosen))
+        if learner.version != chosen["version"]:
             raise InvalidInputError(
-                f"the cell asks for version {chosen['version']} of {chosen['id']}, but here it is {version}. "
+                f"the cell asks for version {chosen['version']} of {chosen['id']}, but here it is {learner.version}. "
                 "Install the same aggbandit everywhere."
             )
         mdp = _instance(found["instance"])
         losses = adversaries.make(found["adversary"]["id"], mdp, **_given("adversary", found["adversary"]))
-        learner = learners.make(chosen["id"], **_given("learner", chosen))
         return mdp, losses, learner
 
     def simulation(self, learner: Learner[Any] | None = None, replicas: int | None = None) -> Simulation:

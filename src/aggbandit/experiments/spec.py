@@ -241,7 +241,7 @@ class _Reader:
         known = defaults(kind, choice.id)
         own = {"seed": seed} if seed is not None and _takes_seed(kind, choice.id) else {}
         full = {"id": choice.id, "arguments": {**known, **own, **choice.given}}
-        return {**full, "version": factory(kind, choice.id).version} if kind == "learner" else full  # type: ignore[attr-defined]
+        return {**full, "version": self.__dict__["_made"][kind, choice.label].version} if kind == "learner" else full
 
     def _choices(self, kind: str, value: Any, path: _positions.Path) -> list[_Choice]:
         """Every instance (adversary, learner) that this key stands for."""

@@ -11,6 +11,7 @@ from aggbandit.errors import InvalidInputError
 from aggbandit.learners.base import Draws, Episode, Learner, Needs, Problem, Resolved
 
 SPECIFIED = {"name", "arguments"}
+VERSIONS = 1000  # a version of the wrapped learner counts as so many of its own
 
 
 class State(NamedTuple):
@@ -26,7 +27,7 @@ class Doubling(Learner[State]):
 
     The doubling trick: a regret of C K^α with probability 1 − δ for every K becomes at most C K^α · 2^α / (2^α − 1),
     with probability 1 − δ (1 + log2 K): 3.42 times the regret for α = 1/2.  Where the number of episodes is known, it
-    is not used.
+    is not used.  What it sees, is told and is made for is what the wrapped learner does and is.
 
     Paper    textbook: Cesa-Bianchi and Lugosi 2006, *Prediction, Learning, and Games*, Section 2.3.
     Departs  in nothing.  Feedback must come in order, whatever the wrapped learner could take.
@@ -48,6 +49,8 @@ class Doubling(Learner[State]):
         object.__setattr__(self, "_inner", inner)
         object.__setattr__(self, "reconstructed", inner.reconstructed)
         object.__setattr__(self, "update_by", inner.update_by)
+        # what it plays changes with either of them
+        object.__setattr__(self, "version", type(self).version + VERSIONS * (inner.version - 1))
 
     @property
     def inner(self) -> Learner[Any]:

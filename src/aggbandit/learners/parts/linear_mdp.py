@@ -24,7 +24,8 @@ def as_features(given: Any) -> Features:
     features_sad = as_floats("features", given)
     if features_sad.ndim != 3 or 0 in features_sad.shape:
         raise InvalidInputError(
-            f"features must have shape (S, A, d), every axis at least 1, but has {features_sad.shape}."
+            f"features must have shape (S, A, d), every axis at least 1, but has {features_sad.shape}. In a spec, "
+            f"where a list is several values to try, give [features]."
         )
     if features_sad.shape[-1] > MOST_FEATURES:
         raise InvalidInputError(
