@@ -407,12 +407,16 @@ def test_enum_actions_are_exported_by_name_and_come_back(fast_folder):
     [
         ({"actions": []}, "actions must name at least one"),
         ({"actions": "ask"}, "actions must be a list"),
+        ({"actions": {"ask", "offer"}}, "actions must be a list"),  # whose order changes from run to run
+        ({"actions": 3}, "actions must be a list"),
         ({"actions": ["a", 1, "a"]}, r"actions\[2\] is 'a', which is there already"),
         ({"actions": ["a", 1, True]}, r"actions\[2\] = True equals actions\[1\] = 1, so that `policy`"),
         ({"actions": ["a", float("nan")]}, "must not name NaN"),
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"horizon": None}, "A new agent needs horizon="),
         ({"bounds": (1, 1)}, "with low < high"),
+        ({"bounds": (-1e308, 1e308)}, "bounds must lie within -1e.100 and 1e.100 and be at least 1e-100 apart"),
+        ({"bounds": (0, 1e-300)}, "at least 1e-100 apart"),
         ({"bounds": 3}, r"bounds must be \(low, high\)"),
         ({"forget": 1.0}, "forget must be"),
         ({"expire_after": 0}, "expire_after must be at least 1"),
@@ -433,6 +437,24 @@ def test_ids_are_strings(id, message):
     for asked in (lambda: agent.episode(id=id), lambda: agent.act(id, 0, "s"), lambda: agent.score(id, loss=1)):
         with pytest.raises(InvalidInputError, match=f"id must be a {message}"):
             asked()
+
+
+@pytest.mark.parametrize("bounds", [(-1e100, 1e100), (0, 1e-100)])
+def test_it_learns_in_any_units(bounds):
+    agent = make(bounds=bounds)
+    for _ in range(60):
+        with agent.episode() as episode:
+            episode.end(loss=bounds[episode.act("s") != "ask"])
+    assert agent.policy("s", 0)["ask"] > 0.9
+    assert "nan" not in agent.explain("s")
+
+
+def test_actions_may_come_from_anything_that_lists_them():
+    for actions in (("a" * n for n in (1, 2)), np.array(["a", "aa"]), {"a": 1, "aa": 2}.values()):
+        agent = make(actions=actions)
+        assert len(agent.policy("s", 0)) == 2
+        assert agent.episode().act("s", actions=iter(agent.actions[1:])) == agent.actions[1]
+        assert not any(isinstance(action, np.generic) for action in agent.actions)
 
 
 def test_many_episodes_are_open_at_once_and_more_than_memory_holds(fast_folder, monkeypatch):

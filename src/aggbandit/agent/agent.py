@@ -22,7 +22,7 @@ from aggbandit._files import write_atomically
 from aggbandit.agent import evaluation, explanation, values
 from aggbandit.agent import log as log_files
 from aggbandit.agent.beliefs import Act, Beliefs
-from aggbandit.agent.configuration import check_expiry, given_configuration
+from aggbandit.agent.configuration import check_expiry, given_configuration, listed
 from aggbandit.agent.errors import NotDurableError
 from aggbandit.agent.journal import FROZEN, GIVEN, KEPT, LEARNED, LIVED, THAWED, Journal, Statement, snapshot_statements
 from aggbandit.agent.lock import FileLock
@@ -108,6 +108,7 @@ class Agent:
         self._uniforms: Any = philox.uniforms
         check_expiry(expire_after)
         self._expire_after = expire_after
+        actions = None if actions is None else listed(actions)
         given = given_configuration(actions, horizon, bounds, seed, step_scale, exploration, forget)
         where = None if path is None else Path(os.path.realpath(path))
         self._name = "an agent in memory" if where is None else str(path)
@@ -548,10 +549,8 @@ class Agent:
         """One byte for each action, 1 where on offer; None where all are.  Needs no lock."""
         if actions is None:
             return None
-        if isinstance(actions, (str, bytes)) or not isinstance(actions, Iterable):
-            raise InvalidInputError(f"actions must be a list of actions, but is {actions!r}.")
         mask = bytearray(len(self.actions))
-        for action in actions:
+        for action in listed(actions):
             mask[self._action(action)] = 1
         if not any(mask):
             raise InvalidInputError("actions must offer at least one action, but is empty.")

@@ -1,14 +1,17 @@
 """What an agent is made with: checked once, kept in its file, and held against what a later opening says."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import timedelta
 from typing import Any
+
+import numpy as np
 
 from aggbandit._checks import require_integer, require_number
 from aggbandit.agent import values
 from aggbandit.errors import InvalidInputError
 from aggbandit.learners.po_model_free import PolicyOptimizationModelFree
 
+WIDEST = 1e100  # greatest bound: squares of scores are added up
 MAX_SEED = 2**64 - 1
 
 
@@ -46,6 +49,13 @@ class Given:
         return stored
 
 
+def listed(actions: Any) -> list[Any]:
+    """The actions in the order given, NumPy's scalars as Python's."""
+    if isinstance(actions, (str, bytes, Set, Mapping)) or not isinstance(actions, Iterable):
+        raise InvalidInputError(f"actions must be a list of actions, but is {actions!r:.80}.")
+    return [action.item() if isinstance(action, np.generic) else action for action in actions]
+
+
 def given_configuration(
     actions: Sequence[Any] | None,
     horizon: int | None,
@@ -57,8 +67,6 @@ def given_configuration(
 ) -> Given:
     told: dict[str, Any] = {"actions": None, "horizon": None, "bounds": None}
     if actions is not None:
-        if isinstance(actions, (str, bytes)):
-            raise InvalidInputError(f"actions must be a list of actions, but is {actions!r}.")
         keys = [values.encode(action, f"actions[{i}]").hex() for i, action in enumerate(actions)]
         if not keys:
             raise InvalidInputError("actions must name at least one action, but is empty.")
@@ -85,6 +93,11 @@ def given_configuration(
         low, high = require_number("bounds[0]", low), require_number("bounds[1]", high)
         if not low < high:
             raise InvalidInputError(f"bounds must be (low, high) with low < high, but is ({low:g}, {high:g}).")
+        if max(-low, high) > WIDEST or high - low < 1.0 / WIDEST:
+            raise InvalidInputError(
+                f"bounds must lie within {-WIDEST:g} and {WIDEST:g} and be at least {1.0 / WIDEST:g} apart, but are "
+                f"({low!r}, {high!r}). Count in other units."
+            )
         told["bounds"] = [low, high]
     told["seed"] = require_integer("seed", seed, low=0, high=MAX_SEED)
     numbers = {"step_scale": step_scale, "exploration": exploration, "forget": forget}
