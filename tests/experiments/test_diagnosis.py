@@ -86,6 +86,23 @@ def test_the_mean_of_the_estimate_is_that_of_the_lemma() -> None:
     assert one.first_moment[0] == pytest.approx((reach / 2 / (reach / 2 + gamma)).max(), rel=1e-12)
 
 
+def test_broken_conditions_are_told() -> None:
+    """A step too large for the lemmas, or a bonus that is not the paper's: their bounds promise nothing."""
+    assert found("po-known", episodes=50).caveats == []
+    told = found(ab.learners.make("po-unknown", step_size=0.5, bonus_scale=0.3, radius_scale=0.1), episodes=50)
+    assert len(told.caveats) == 3
+    assert told.table().count("the bounds promise nothing here") == 3
+
+
+@pytest.mark.parametrize("learner", ["po-known", "po-unknown"])
+def test_the_regret_is_not_computed_from_the_parts(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a wrong U the parts no longer add up, and the gap says so."""
+    assert found(learner, episodes=50).gap < 1e-12
+    right = ab.planning.trajectory_values
+    monkeypatch.setattr(ab.planning, "trajectory_values", lambda *given: 1.001 * right(*given))
+    assert found(learner, episodes=50).gap > 1e-6
+
+
 def test_an_event_that_fails_says_so() -> None:
     event = GoodEvent(name="G", meaning="", value=np.array([0.5, 3.0]), bound=np.array([1.0, 2.0]))
     assert not event.holds
@@ -133,6 +150,8 @@ def test_plots(tmp_path: Any) -> None:
         ({"learner": "uniform"}, "uniform has no such parts"),
         ({"episodes": 0}, "episodes must be at least 1"),
         ({"seed": -1}, "seed must be"),
+        ({"replica": -1}, "replica must be"),
+        ({"replica": 0.5}, "replica must be"),
         ({"mdp": ab.TabularMDP.sparse([[[0]]], [[[1.0]]], 2)}, "mdp must be a dense"),
     ],
 )

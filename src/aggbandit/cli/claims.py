@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ def add_parser(commands: Any) -> None:
     command.add_argument("names", nargs="*", metavar="CLAIM", help="only these (default: all)")
     effort = command.add_mutually_exclusive_group()
     effort.add_argument("--quick", action="store_true", help="under five minutes on two cores (the default)")
-    effort.add_argument("--full", action="store_true", help="larger K and more replicas: about an hour or two")
+    effort.add_argument("--full", action="store_true", help="larger K and more replicas; says first how long it takes")
     command.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: the claims whose K only a "
                          "GPU reaches (default: cpu)")  # fmt: skip
     command.add_argument("--list", action="store_true", help="name the claims and stop")
@@ -61,18 +62,24 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     from aggbandit.reporting.claims_page import claims_page
 
+    began = time.perf_counter()
+    effort = "full" if arguments.full else "quick"
+    if arguments.full:
+        told = numbers.duration(60.0 * sum(claim.minutes for claim in chosen))
+        _tell(f"about {told} for {numbers.counted(len(chosen), 'claim')} on two cores; Ctrl-C stops, and keeps nothing")
     tested: list[tuple[Claim, Outcome, float]] = []
     for claim in chosen:
-        began = time.perf_counter()
+        before = time.perf_counter()
         outcome = claim.play(arguments.full, lambda text, claim=claim: _tell(f"{claim.id}: {text}"))  # type: ignore[misc]
-        tested.append((claim, outcome, time.perf_counter() - began))
+        tested.append((claim, outcome, time.perf_counter() - before))
         _tell("")
         _print(*tested[-1])
-    about = {"effort": "full" if arguments.full else "quick", "version": __version__}
+    about = {"effort": effort, "seconds": f"{time.perf_counter() - began:.0f}", "version": __version__}
     arguments.out.mkdir(parents=True, exist_ok=True)
     target = arguments.out / "claims.html"
     _files.write_atomically(target, claims_page(tested, about).encode())
-    print(f"{target}  opens in any browser, offline")
+    _print_summary(tested)
+    print(f"\n{target}  opens in any browser, offline")
     return 0
 
 
@@ -85,7 +92,33 @@ def _tell(text: str) -> None:
 
 
 def _print(claim: Claim, outcome: Outcome, seconds: float) -> None:
-    print(numbers.simple(f"{claim.title}  ({seconds:.0f} s)"))
+    """One claim: what was measured and expected, the verdict, and the time for all of it."""
+    from rich.text import Text
+
+    from aggbandit.reporting.claims_page import MARKS
+
+    table = output.table("", "measured", "expected", "verdict")
+    table.title = Text(numbers.simple(f"{claim.title} · {numbers.duration(round(seconds, 1))}"), style="bold")
+    table.title_justify = "left"
+    for column, ratio in zip(table.columns[:3], (4, 4, 3), strict=True):
+        column.no_wrap, column.ratio, column.overflow = False, ratio, "fold"
+    table.columns[3].no_wrap = True
+    table.expand = True
     for one in outcome.findings:
-        print(numbers.simple(f"  {one.verdict:24}{one.what}: {one.measured}  (expected: {one.expected})"))
+        mark = MARKS.get(one.verdict, "–")
+        output.add_row(table, *(numbers.simple(cell) for cell in (one.what, one.measured, one.expected)),
+                       f"{mark} {one.verdict}")  # fmt: skip
+    output.print_table(table)
     print()
+
+
+def _print_summary(tested: Sequence[tuple[Claim, Outcome, float]]) -> None:
+    """All claims, a line each."""
+    from aggbandit.experiments.claims.base import VERDICTS
+
+    table = output.table("claim", *VERDICTS, "time")
+    for claim, outcome, seconds in tested:
+        counts = [sum(one.verdict == verdict for one in outcome.findings) for verdict in VERDICTS]
+        cells = [str(count) if count else "–" for count in counts]
+        output.add_row(table, claim.id, *cells, numbers.simple(numbers.duration(round(seconds, 1))))
+    output.print_table(table)

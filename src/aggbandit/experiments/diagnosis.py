@@ -8,7 +8,7 @@ learner holds inside is not looked at.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, sqrt
+from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from aggbandit.mdp.tabular import TabularMDP
 from aggbandit.simulation.engines.plain import sampler
 from aggbandit.simulation.losses import LossReader, LossSum
 from aggbandit.simulation.protocol import observed
-from aggbandit.simulation.run import checkpoint_episodes
+from aggbandit.simulation.run import MAX_REPLICAS, checkpoint_episodes
 from aggbandit.simulation.session import MAX_SEED
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Diagnosis:
     """What `diagnose` found.  Sums up to each of C checkpoints, against the best fixed policy of all K episodes."""
 
     episodes: IntArray  # (C,)
-    regret: FloatArray  # (C,) the four parts add up to it
+    regret: FloatArray  # (C,) Σ V^{π^k}(ℓ^k) - V^{π*}(ℓ^k), by the occupancies; the four parts add up to it
     parts: dict[str, FloatArray]  # bias_1, bias_2, reg, bonus: (C,) each
     bounds: dict[str, FloatArray]  # the lemma's bound on each part, with γ, η and the measured Σ μ* b
     bonus_optimism: FloatArray  # (C,) Σ μ̄ b - Σ μ* b: BONUS itself with known dynamics, else at least BONUS
@@ -71,12 +71,16 @@ class Diagnosis:
     widths: FloatArray | None  # (C,) Σ_k Σ_{h,s,a} (μ̄ - μ̲); None where dynamics are known
     coverage: FloatArray | None  # (C,) share of episodes whose confidence set held the true transitions
     first_moment: FloatArray  # (C,) greatest E[Û] / U over (h, s, a) at the checkpoint; the lemmas say μ / (μ̄ + γ) <= 1
-    second_moment: FloatArray  # (C,) greatest E[Û²] (μ + γ) / H² over (h, s, a) at the checkpoint; a lemma says <= 1
+    second_moment: FloatArray  # (C,) greatest E[Û²] (μ̄ + γ) / H² over (h, s, a) at the checkpoint; a lemma says <= 1
     learner: str
+    caveats: list[str]  # conditions of the lemmas that the learner's arguments break: the bounds then promise nothing
 
     @property
     def gap(self) -> float:
-        """How far the parts are from adding up to the regret, relative to the largest of them."""
+        """How far the parts are from adding up to the regret, relative to the largest of them.
+
+        The regret is computed from losses and occupancies, without U, Û or B: this is Corollary 1 put to the test, too.
+        """
         total = np.sum([self.parts[name] for name in PARTS], axis=0)
         scale = np.maximum(np.abs([self.parts[name] for name in PARTS]).max(axis=0), 1e-300)
         return float((np.abs(total - self.regret) / scale).max())
@@ -97,7 +101,9 @@ class Diagnosis:
             lines.append(f"the set held the true transitions in {100 * self.coverage[-1]:.1f} % of the episodes")
             lines.append(f"Σ (μ̄ - μ̲) = {self.widths[-1]:.6g}")
         lines.append(f"greatest E[Û] / U = {self.first_moment.max():.4g} (the lemma: at most 1)")
-        lines.append(f"greatest E[Û²] (μ + γ) / H² = {self.second_moment.max():.4g} (the lemma: at most 1)")
+        mean = "μ" if self.widths is None else "μ̄"
+        lines.append(f"greatest E[Û²] ({mean} + γ) / H² = {self.second_moment.max():.4g} (the lemma: at most 1)")
+        lines += [f"the bounds promise nothing here: {caveat}" for caveat in self.caveats]
         return "\n".join(lines)
 
     def plot(self, path: Any = None) -> Figure:
@@ -163,6 +169,7 @@ def diagnose(
         raise InvalidInputError(f"The proof is that of po-known and po-unknown; {chosen.name} has no such parts.")
     K = require_integer("episodes", episodes, low=1)
     seed = require_integer("seed", seed, low=0, high=MAX_SEED)
+    replica = require_integer("replica", replica, low=0, high=MAX_REPLICAS - 1)
     problem = Problem.of(mdp, K, chosen.needs)
     reader = LossReader(losses, mdp, K)
     proof = _Proof(mdp, problem, chosen.bound(problem), reader, seed, replica)
@@ -255,7 +262,7 @@ class _Proof:
                 (mu * star * (estimate - U)).sum(),
                 (mu * difference * (estimate - B)).sum(),
                 (mu * difference * B).sum(),
-                (mu * difference * U).sum(),
+                ((reach[:, :, None] * policy - mu * star) * table).sum(),
                 (self.reach_star * b_tilde).sum(),
                 (self.reach_star * b_bar).sum(),
                 (upper * b_bar).sum(),
@@ -284,7 +291,7 @@ class _Proof:
             self.outside_proof[at] = (off > bernstein_radius(row, self.log_proof)).any()
 
     def _greatest_moments(self, policy: FloatArray, table: FloatArray) -> tuple[float, float]:
-        """max E[Û] / U and max E[Û²] (μ + γ) / H², with E[Ûⁿ] = μ E[Lⁿ | s_h = s, a_h = a] / (μ + γ)ⁿ."""
+        """max E[Û] / U and max E[Û²] (μ̄ + γ) / H², with E[Ûⁿ] = μ E[Lⁿ | s_h = s, a_h = a] / (μ̄ + γ)ⁿ."""
         reach = planning.occupancy(self.mdp, policy)
         upper, _, _, _ = bonus_and_reach(self.mdp, policy, self.gamma, self.scale, self._box())
         weight = upper[:, :, None] * policy + self.gamma
@@ -330,7 +337,7 @@ class _Proof:
             ),
         ]
         if not self.known:
-            sum_of_widths = sqrt(H**4 * S**2 * A * K * self.log_proof) + H**3 * S**3 * A * self.log_proof**2
+            sum_of_widths = theory.sum_of_widths_order(H=H, S=S, A=A, K=K, confidence=delta)
             events[:0] = [
                 GoodEvent(
                     name="G₁",
@@ -357,6 +364,14 @@ class _Proof:
             first_moment=moments[:, 0],
             second_moment=moments[:, 1],
             learner=repr(self.learner),
+            caveats=theory.lemmas_do_not_apply(
+                H=H,
+                step=self.step,
+                exploration=gamma,
+                dynamics=self.learner.needs.dynamics,
+                bonus_scale=self.scale,
+                radius_scale=1.0 if self.known else self.learner.radius_scale,
+            ),
         )
 
 

@@ -3,11 +3,14 @@
 from math import log, sqrt
 from typing import NamedTuple
 
-from aggbandit._checks import require_integer, require_number
+import numpy.typing as npt
+
+from aggbandit._arrays import FloatArray
+from aggbandit._checks import as_floats, require_integer, require_number
 from aggbandit.adversaries import hard
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import DYNAMICS, KNOWN
-from aggbandit.learners.parts import step_sizes
+from aggbandit.learners.base import DYNAMICS, KNOWN, UNKNOWN
+from aggbandit.learners.parts import confidence_sets, step_sizes
 
 
 def iota(*, H: int, S: int, A: int, K: int, confidence: float = 0.05) -> float:
@@ -37,6 +40,33 @@ def greatest_bonus(dynamics: str, *, H: int) -> float:
 def step_size_is_valid(step: float, dynamics: str, *, H: int) -> bool:
     """Whether η max B <= 1, which the analysis of exponential weights needs."""
     return step * greatest_bonus(dynamics, H=H) <= 1.0
+
+
+def confidence_radius(visits: npt.ArrayLike, *, H: int, S: int, A: int, K: int, confidence: float = 0.05) -> FloatArray:
+    """How far p'(s'|s, a) may be from p̄(s'|s, a) in the sets of Algorithm 2, of the shape of `visits`.
+
+    visits  (..., S): how often s' followed each (s, a) so far;  n is their sum over the last axis
+
+        4 √(p̄ ln(10HSAK/δ) / (n ∨ 1)) + 10 ln(10HSAK/δ) / (n ∨ 1)
+    """
+    _require(H, S, A, K, confidence)
+    counts = as_floats("visits", visits)
+    if counts.ndim < 1 or counts.shape[-1] != S or (counts < 0.0).any():
+        raise InvalidInputError(
+            f"visits must be numbers of at least 0, S = {S} in the last axis, but are of shape {counts.shape}"
+            + (f" with least {counts.min():g}." if counts.size else ".")
+        )
+    return confidence_sets.bernstein_radius(counts, confidence_sets.logarithm(H, S, A, K, confidence))
+
+
+def sum_of_widths_order(*, H: int, S: int, A: int, K: int, confidence: float = 0.05) -> float:
+    """What Σ_k Σ_{h,s,a} (μ̄ - μ̲) stays below up to its constant, which the paper leaves open.  [eq:LM25-sum-of-widths]
+
+    √(H⁴ S² A K ln(6HSAK/δ)) + H³ S³ A ln²(6HSAK/δ)
+    """
+    _require(H, S, A, K, confidence)
+    logarithm = log(6.0 * H * S * A * K / confidence)
+    return sqrt(H**4 * S**2 * A * K * logarithm) + H**3 * S**3 * A * logarithm**2
 
 
 class LemmaBounds(NamedTuple):
@@ -77,6 +107,7 @@ def lemma_bounds(
         BONUS <= 3 γ H² S A K + Σ μ̄ b̄ - Σ μ* (b̃ + b̄)
 
     REG is with the factor η of the lemma on exponential weights, where the paper writes 2 η and keeps the constant 9.
+    What each lemma asks for is told by `lemmas_do_not_apply`.
     """
     _require(H, S, A, K, confidence)
     known = _known(dynamics)
@@ -92,21 +123,75 @@ def lemma_bounds(
     )
 
 
+def lemmas_do_not_apply(
+    *,
+    H: int,
+    step: float,
+    exploration: float,
+    dynamics: str = KNOWN,
+    bonus_scale: float = 1.0,
+    radius_scale: float = 1.0,
+) -> list[str]:
+    """Which conditions of the lemmas such arguments break; empty where all hold.  [eq:LM25-eta-condition]
+
+    REG needs η <= γ / (2H) and η max B <= 1; the bonus must be the paper's, and so must the confidence sets.
+    """
+    broken = []
+    if step > exploration / (2.0 * H) * (1.0 + 1e-12):
+        broken.append(f"REG needs η <= γ / (2H) = {exploration / (2.0 * H):.3g}, but η = {step:.3g}")
+    greatest = bonus_scale * greatest_bonus(dynamics, H=H)
+    if step * greatest > 1.0:
+        broken.append(f"REG needs η max B <= 1, but η max B = {step * greatest:.3g}")
+    if bonus_scale != 1.0:
+        broken.append(f"BIAS₁, REG and BONUS are about the paper's bonus, but bonus_scale = {bonus_scale:g}")
+    if dynamics != KNOWN and radius_scale < 1.0:
+        broken.append(f"G₁ is about the paper's confidence sets, but radius_scale = {radius_scale:g}")
+    return broken
+
+
 def known_regret_bound(*, H: int, S: int, A: int, K: int, confidence: float = 0.05, version: str = "appendix") -> float:
     """Theorem 1 with the constants of its proof: what R_K stays below with probability 1 - δ.  [eq:LM25-theorem-1]
 
     H ln A / η + 9 η H⁵ K + 3 γ H² S A K + (H² / γ) (ln(6/δ) + ¾ ln(6H/δ)),  γ = 2 η H
     """
+    return _sum_of_lemmas(KNOWN, H, S, A, K, confidence, version, 0.0)
+
+
+def unknown_regret_bound(
+    *,
+    H: int,
+    S: int,
+    A: int,
+    K: int,
+    confidence: float = 0.05,
+    version: str = "appendix",
+    widths: float | None = None,
+) -> float:
+    """Theorem 2 with the constants of its proof, but for the one that the paper leaves open.  [eq:LM25-theorem-2]
+
+    widths  Σ_k Σ_{h,s,a} (μ̄ - μ̲), as `aggbandit.diagnose` measures it;  None: its order, with constant 1
+
+        H ln A / η + 16 η H⁵ K + 3 γ H² S A K + (H² / γ) (ln(6/δ) + ¾ ln(6H/δ)) + H widths,  γ = 2 η H
+    """
+    if widths is None:
+        widths = sum_of_widths_order(H=H, S=S, A=A, K=K, confidence=confidence)
+    require_number("widths", widths, low=0.0)
+    return _sum_of_lemmas(UNKNOWN, H, S, A, K, confidence, version, H * widths)
+
+
+def _sum_of_lemmas(
+    dynamics: str, H: int, S: int, A: int, K: int, confidence: float, version: str, width: float
+) -> float:
     step = step_size(H=H, S=S, A=A, K=K, confidence=confidence, version=version)
-    if not step_size_is_valid(step, KNOWN, H=H):
+    if not step_size_is_valid(step, dynamics, H=H):
         raise InvalidInputError(
-            f"Theorem 1 needs η max B <= 1, but η = {step:.3g} and max B = {greatest_bonus(KNOWN, H=H):g}: "
-            f"K = {K} is too small."
+            f"Theorem {1 if dynamics == KNOWN else 2} needs η max B <= 1, but η = {step:.3g} and max B = "
+            f"{greatest_bonus(dynamics, H=H):g}: K = {K} is too small."
         )
     return sum(
         lemma_bounds(
             H=H, S=S, A=A, K=K, confidence=confidence, step=step, exploration=exploration(step, H=H),
-            comparator_bonus=0.0,
+            comparator_bonus=0.0, width=width, dynamics=dynamics,
         )
     )  # fmt: skip
 

@@ -1,4 +1,9 @@
-"""What a claim is made of, and the measurements that several share."""
+"""What a claim is made of, and the measurements and verdicts that several share.
+
+A verdict is a function of the numbers alone, interval included, and can always come out either way: "holds" and "does
+not hold" are said where the whole interval lies on one side, "not reached at this K" where it does not, or where the
+learner has hardly begun to learn, so that its growth says nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,11 @@ from aggbandit.simulation.run import run
 HOLDS = "holds"
 FAILS = "does not hold"
 OPEN = "not reached at this K"
+VERDICTS = (HOLDS, FAILS, OPEN)
 BOOTSTRAPS = 2000
+FAR_FROM_HALF = 0.6  # a slope of at most this, with an interval below 2/3, counts as 1/2
+NEXT_ORDER = 2.0 / 3.0
+LEARNT = 0.8  # of the uniform policy's regret: above it a learner has hardly begun, and its slope is near 1
 
 
 class Finding(NamedTuple):
@@ -72,18 +81,34 @@ class Claim:
     test: str  # what is played here
     false_if: str  # the figure that would show it false
     look_at: str  # what a reader should look at
+    minutes: float  # that `--full` takes on two cores, measured or scaled from what was
     play: Callable[[bool, Tell], Outcome]  # (full, tell)
 
 
-class Slope(NamedTuple):
-    """The slope of log regret against log K, with a 95 % interval over replicas."""
+class Estimate(NamedTuple):
+    """A number with a 95 % interval; the three are the same where nothing is random."""
 
     value: float
     low: float
     high: float
 
+    def told(self, form: str = "{:.3f}") -> str:
+        """`0.512 [0.498, 0.525]`."""
+        value, low, high = (_signless_zero(form.format(number)) for number in self)
+        return value if self.low == self.high else f"{value} [{low}, {high}]"
+
     def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return self.told()
+
+
+def _signless_zero(text: str) -> str:
+    """`-0.00` is 0."""
+    return text.removeprefix("-") if float(text) == 0.0 else text
+
+
+def exactly(value: float) -> Estimate:
+    """A number that nothing random enters."""
+    return Estimate(value, value, value)
 
 
 def played(
@@ -92,6 +117,13 @@ def played(
     """A run with these claims' habits."""
     made = learners.make(learner, **arguments) if isinstance(learner, str) else learner
     return run(mdp, losses, made, episodes=K, replicas=replicas, checkpoints=checkpoints, keep_policy=False)
+
+
+def named(learner: str, **arguments: Any) -> str:
+    """The id, and what must stand beside it: what the learner sees and is told, and whether it is reconstructed."""
+    made = learners.make(learner, **arguments)
+    marks = ", reconstructed" if made.reconstructed else ""
+    return f"{learner} ({made.needs.feedback}, dynamics {made.needs.dynamics}{marks})"
 
 
 def small_random(seed: int, H: int = 3, S: int = 4, A: int = 2) -> TabularMDP:
@@ -104,17 +136,54 @@ def fixed(mdp: TabularMDP, seed: int) -> Any:
     return adversaries.make("fixed", mdp, table="random", seed=seed)
 
 
-def bootstrap(values: FloatArray, statistic: Callable[[FloatArray], FloatArray], seed: int = 0) -> tuple[float, float]:
-    """95 % interval of a statistic of the columns' means; `values` is (replicas, C), resampled by rows."""
+WORLDS = ("fixed losses", "switching losses", "hard instance")
+
+
+def world(kind: str, seed: int, H: int, S: int, A: int) -> tuple[TabularMDP, Any]:
+    """One of `WORLDS`; the hard instance with 8 times its gap, at which something can be learned."""
+    if kind == "hard instance":
+        hard = instances.make("lower-bound", states=S, actions=A, horizon=H)
+        return hard, adversaries.make("lower-bound", hard, scale=8.0, seed=seed)
+    mdp = small_random(seed, H=H, S=S, A=A)
+    if kind == "switching losses":
+        return mdp, adversaries.make("switching", mdp, blocks=40, seed=seed)
+    return mdp, fixed(mdp, seed)
+
+
+def final_regrets(
+    kind: str, seeds: Sequence[int], size: tuple[int, int, int], learner: str, K: int, replicas: int, **arguments: Any
+) -> FloatArray:
+    """(replicas,): final regrets in the mean over the worlds of these seeds."""
+    rows = [played(*world(kind, seed, *size), learner, K, replicas, **arguments).regret[:, -1] for seed in seeds]
+    return np.asarray(np.mean(rows, axis=0))
+
+
+def bootstrap(values: FloatArray, statistic: Callable[[FloatArray], FloatArray], seed: int = 0) -> Estimate:
+    """A statistic of the columns' means, with its 95 % interval; `values` is (replicas, C), resampled by rows."""
     rng = np.random.default_rng(seed)
     picks = rng.integers(values.shape[0], size=(BOOTSTRAPS, values.shape[0]))
     found = statistic(values[picks].mean(axis=1))
     low, high = np.quantile(found, [0.025, 0.975])
-    return float(low), float(high)
+    return Estimate(float(statistic(values.mean(axis=0)[None])[0]), float(low), float(high))
 
 
-def slope_between(finals: Sequence[FloatArray], Ks: Sequence[float]) -> Slope:
-    """The slope over the last two of `Ks`; `finals[i]` holds the replicas' final regrets at `Ks[i]`."""
+def ratio_of_means(pairs: FloatArray) -> Estimate:
+    """Mean of the first column over that of the second, rows resampled together."""
+    return bootstrap(pairs, lambda means: means[:, 0] / means[:, 1])
+
+
+def mean_over(values: FloatArray, unit: float) -> Estimate:
+    """The mean in units of `unit`, with its interval by Student's t."""
+    from scipy.stats import t
+
+    mean = float(values.mean()) / unit
+    n = values.size
+    half = float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) / unit if n > 1 else 0.0
+    return Estimate(mean, mean - half, mean + half)
+
+
+def slope_between(finals: Sequence[FloatArray], Ks: Sequence[float]) -> Estimate:
+    """The slope of log regret over the last two of `Ks`; `finals[i]` holds the replicas' final regrets at `Ks[i]`."""
     stacked = np.stack([finals[-2], finals[-1]], axis=1)
     width = np.log(Ks[-1] / Ks[-2])
 
@@ -122,40 +191,87 @@ def slope_between(finals: Sequence[FloatArray], Ks: Sequence[float]) -> Slope:
         ratio: FloatArray = np.log(np.maximum(means[:, 1], 1e-300) / np.maximum(means[:, 0], 1e-300)) / width
         return ratio
 
-    value = float(statistic(stacked.mean(axis=0)[None])[0])
-    return Slope(value, *bootstrap(stacked, statistic))
+    return bootstrap(stacked, statistic)
 
 
-def exponent(sizes: Sequence[float], regrets: Sequence[float]) -> float:
-    """The exponent of a power law fitted to all points."""
-    return float(np.polyfit(np.log(sizes), np.log(regrets), 1)[0])
+def exponent(sizes: Sequence[float], finals: Sequence[FloatArray]) -> Estimate:
+    """The exponent of a power law fitted to all sizes; `finals[i]` holds the replicas' final regrets at `sizes[i]`.
+
+    NaN where a mean is not positive, as it may be against a fixed policy when losses switch: then there is no such law.
+    """
+    if min(float(values.mean()) for values in finals) <= 0.0:
+        return exactly(float("nan"))
+    logs = np.log(np.asarray(sizes, dtype=float))
+    weights = (logs - logs.mean()) / ((logs - logs.mean()) ** 2).sum()
+    return bootstrap(np.stack(finals, axis=1), lambda means: np.log(np.maximum(means, 1e-300)) @ weights)
 
 
 def mean_series(label: str, x: Sequence[float], finals: Sequence[FloatArray]) -> Series:
     """Means with 95 % bands of the mean, by Student's t over replicas."""
-    from scipy.stats import t
-
-    means = [float(np.mean(values)) for values in finals]
-    halves = [
-        float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-        for values in finals
-    ]
-    low = [m - h for m, h in zip(means, halves, strict=True)]
-    high = [m + h for m, h in zip(means, halves, strict=True)]
-    return Series(label, x, means, low, high)
+    found = [mean_over(np.asarray(values), 1.0) for values in finals]
+    return Series(label, x, [f.value for f in found], [f.low for f in found], [f.high for f in found])
 
 
-def at_most(what: str, value: float, bound: float, form: str = "{:.3g}") -> Finding:
+def compared(found: Estimate, bound: float, *, above: bool = False) -> str:
+    """The verdict on "at most `bound`", or "at least": the whole interval must lie on one side."""
+    low, high = (-found.high, -found.low) if above else (found.low, found.high)
+    limit = -bound if above else bound
+    if not low <= high:  # a NaN somewhere
+        return OPEN
+    return HOLDS if high <= limit else FAILS if low > limit else OPEN
+
+
+def at_most(what: str, found: Estimate | float, bound: float, form: str = "{:.3g}", note: str = "") -> Finding:
     """A number that must not exceed another."""
-    return Finding(what, form.format(value), f"at most {form.format(bound)}", HOLDS if value <= bound else FAILS)
+    estimate = found if isinstance(found, Estimate) else exactly(found)
+    return Finding(what, estimate.told(form), f"at most {form.format(bound)}{note}", compared(estimate, bound))
 
 
-def near_half(what: str, slope: Slope) -> Finding:
-    """A slope that should be 1/2: it holds where the interval leaves out 2/3 and lies within 0.4 to 0.6."""
-    if slope.high < 2.0 / 3.0 and 0.4 <= slope.value <= 0.6:
-        verdict = HOLDS
-    elif slope.value > 0.6:
-        verdict = OPEN
-    else:
-        verdict = HOLDS if slope.high <= 0.6 else OPEN  # slower than √K is within an upper bound
-    return Finding(what, str(slope), "1/2", verdict)
+def at_least(what: str, found: Estimate | float, bound: float, form: str = "{:.3g}", note: str = "") -> Finding:
+    """A number that must not stay below another."""
+    estimate = found if isinstance(found, Estimate) else exactly(found)
+    verdict = compared(estimate, bound, above=True)
+    return Finding(what, estimate.told(form), f"at least {form.format(bound)}{note}", verdict)
+
+
+def power(what: str, found: Estimate, claimed: float, next_one: float, nearer: float) -> Finding:
+    """An exponent fitted to a few sizes, where lower orders and the instances' own difficulty still count.
+
+    It holds where the whole interval lies below `nearer`, it does not where it lies above `next_one`.
+    """
+    lower, upper = compared(found, nearer), compared(found, next_one)
+    verdict = HOLDS if lower == HOLDS else FAILS if upper == FAILS else OPEN
+    return Finding(what, found.told("{:.2f}"), f"{claimed:g} or less: below {nearer:g}, not {next_one:g}", verdict)
+
+
+def growth(last: Estimate, before: Estimate, share: float) -> str:
+    """Whether regret grows as √K or slower: the verdict on its slopes over the last decade and the one before.
+
+    It holds where the last slope is at most 0.6 and its interval leaves out 2/3.  It does not where the learner has
+    learnt (its regret is `share` of the uniform policy's), yet the slope lies above 0.6 for certain and has not come
+    down since the decade before: then it stays there.  A slope on its way down, a learner that has hardly begun, or an
+    interval too wide leave it open.
+    """
+    if last.high < NEXT_ORDER and last.value <= FAR_FROM_HALF:
+        return HOLDS
+    if share < LEARNT and last.low > FAR_FROM_HALF and last.high >= before.low:
+        return FAILS
+    return OPEN
+
+
+def growth_findings(
+    label: str,
+    finals: Sequence[FloatArray],
+    Ks: Sequence[int],
+    share: float,
+    unit: Callable[[int], float],
+    unit_name: str,
+) -> list[Finding]:
+    """The slope in K, and whether regret over its order flattens: two views of one verdict."""
+    last, before = slope_between(finals, Ks), slope_between(finals[:-1], Ks[:-1])
+    verdict = growth(last, before, share)
+    scaled = ", ".join(f"{float(f.mean()) / unit(K):.3f}" for f, K in zip(finals, Ks, strict=True))
+    return [
+        Finding(f"slope in K, {label}, last decade", str(last), "1/2 or less, not 2/3", verdict),
+        Finding(f"R / {unit_name} at each K, {label}", scaled, "flattens: the slope of 1/2 once more", verdict),
+    ]

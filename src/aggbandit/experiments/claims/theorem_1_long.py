@@ -99,5 +99,6 @@ CLAIM = Claim(
     f"table, {REPLICAS} replicas for every K, on a GPU (`--device cuda`).",
     false_if="The slope of log regret against log K over the last two decades leaves 0.47 to 0.53 upwards.",
     look_at="The slope between 10⁶ and 10⁸ and the flattening of R / (H² √(S A K)); smaller K are on the way there.",
+    minutes=6.0,
     play=play,
 )
