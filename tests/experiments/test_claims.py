@@ -52,6 +52,20 @@ def test_full_says_first_how_long_it_takes(
     assert "about 1 h 30 min for 2 claims on two cores" in capsys.readouterr().err
 
 
+def test_what_is_through_outlives_an_interrupt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(full: bool, tell: base.Tell) -> Outcome:
+        raise KeyboardInterrupt
+
+    through = replace(
+        claims.get("identities"), play=lambda full, tell: Outcome([], Chart(x="", y="", bars=True, log=False))
+    )
+    monkeypatch.setattr(claims, "get", lambda name: through if name == "a" else replace(through, play=stopped))
+    main(["claims", "a", "b", "--out", str(tmp_path)])
+    assert (tmp_path / "claims.html").read_text(encoding="utf-8").count("<section") == 1
+
+
 def test_list_and_unknown_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["claims", "--list"]) == 0
     out = capsys.readouterr().out

@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from aggbandit.experiments import claims
+from aggbandit.experiments.claims.base import FAILS, HOLDS, OPEN, Chart, Finding, Outcome, Series
+from aggbandit.experiments.one_episode import one_episode
+from aggbandit.mdp import instances
+from aggbandit.reporting import episode_text
+from aggbandit.reporting.claims_page import claims_page
 from aggbandit.reporting.page import report_page
 from chromium import Chromium
 
@@ -186,6 +192,69 @@ def test_long_names_break_between_arguments(browser, made_up, tmp_path):
     )
     assert broken
     assert set(broken) <= {":", ","}
+
+
+@pytest.fixture(scope="module")
+def still_pages(tmp_path_factory):
+    """The pages without a script: claims with a figure of each kind and every verdict, and an episode."""
+    folder = tmp_path_factory.mktemp("still")
+    lines = Chart(
+        x="K", y="regret", series=[Series("po-known (aggregate, dynamics known)", [1, 10], [1, 3], [0.5, 2], [2, 4])]
+    )
+    bars = Chart(x="", y="µs", series=[Series("a", [0], [1], [0.5], [2]), Series("b", [0], [20])], bars=True)
+    told = "0.75 [0.73, 0.78], 0.74 [0.73, 0.75], 0.86 [0.86, 0.87]"
+    findings = [
+        Finding(f"R(po-unknown) over the order, {v}", told, "bounded as K grows", v) for v in (HOLDS, FAILS, OPEN)
+    ]
+    tested = [
+        (claims.get("theorem-1"), Outcome(findings, lines), 61.0),
+        (claims.get("table-1"), Outcome(findings, bars), 0.1),
+    ]
+    (folder / "claims.html").write_text(claims_page(tested, {"effort": "quick"}), encoding="utf-8")
+    told = one_episode(instances.make("dialogue"), "po-unknown", number=20, episodes=200)
+    (folder / "episode.html").write_text(episode_text.page(told), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["claims.html", "episode.html"])
+@pytest.mark.parametrize(("width", "printed"), [(390, False), (1280, False), (700, True)])
+def test_claims_and_episodes_are_silent_and_whole(browser, still_pages, name, width, printed):
+    """No complaint, no request, and nothing that a reader would have to scroll sideways to see."""
+    path = still_pages / name
+    browser.appear(width=width, printed=printed)
+    browser.open(path.as_uri())
+    assert browser.complaints == []
+    assert [address for address in browser.requests if not address.startswith("data:")] == [path.as_uri()]
+    assert browser.ask("document.documentElement.scrollWidth") == width
+    assert browser.ask("[...document.querySelectorAll('.scroll')].every((one) => one.scrollWidth <= one.clientWidth)")
+    outside = (
+        "[...document.querySelectorAll('td, svg, dd')].filter((one) => one.getBoundingClientRect().right > innerWidth)"
+    )
+    assert browser.ask(f"{outside}.length") == 0
+    assert browser.ask("document.querySelectorAll('td').length") > 20
+    assert path.stat().st_size < 2_000_000
+
+
+@pytest.mark.parametrize("name", ["claims.html", "episode.html"])
+def test_claims_and_episodes_follow_the_scheme(browser, still_pages, name):
+    browser.open((still_pages / name).as_uri())
+    seen = "['color', 'backgroundColor'].map((what) => getComputedStyle(document.body)[what])"
+    for dark, printed in ((False, False), (True, False), (True, True)):
+        browser.appear(dark=dark, printed=printed)
+        ink, ground = (brightness(colour) for colour in browser.ask(seen))
+        assert (ink > 200 > 50 > ground) if dark and not printed else (ground > 200 > 50 > ink)
+
+
+def test_the_overview_leads_to_each_claim_and_counts_its_verdicts(browser, still_pages):
+    browser.appear()
+    browser.open((still_pages / "claims.html").as_uri())
+    rows = browser.ask("[...document.querySelectorAll('.overview tbody tr')].map((row) => row.innerText.split('\\t'))")
+    assert [row[1:] for row in rows] == [["1", "1", "1", "1 min 1 s"], ["1", "1", "1", "100 ms"]]
+    links = (
+        "[...document.querySelectorAll('.overview a')].map((a) => document.querySelector(a.getAttribute('href')).id)"
+    )
+    assert browser.ask(links) == ["theorem-1", "table-1"]
+    assert browser.ask("document.querySelectorAll('svg').length") == 2
 
 
 def test_the_watch_sees_requests_and_complaints(browser, tmp_path):

@@ -71,7 +71,7 @@ def test_theorem_2_with_the_constants_of_its_proof() -> None:
     assert theory.sum_of_widths_order(**SIZE, confidence=delta) == pytest.approx(widths, rel=1e-12)
     assert theory.unknown_regret_bound(**SIZE, confidence=delta) == pytest.approx(by_hand + H * widths, rel=1e-12)
     with pytest.raises(InvalidInputError, match="Theorem 2 needs η max B <= 1"):
-        theory.unknown_regret_bound(H=4, S=5, A=3, K=200)
+        theory.unknown_regret_bound(H=4, S=5, A=3, K=30)
     with pytest.raises(InvalidInputError, match="widths must be"):
         theory.unknown_regret_bound(**SIZE, widths=-1.0)
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,9 @@ def add_parser(commands: Any) -> None:
     command.add_argument("names", nargs="*", metavar="CLAIM", help="only these (default: all)")
     effort = command.add_mutually_exclusive_group()
     effort.add_argument("--quick", action="store_true", help="under five minutes on two cores (the default)")
-    effort.add_argument("--full", action="store_true", help="larger K and more replicas; says first how long it takes")
+    effort.add_argument(
+        "--full", action="store_true", help="larger K and more replicas: about an hour and a half on two cores"
+    )
     command.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: the claims whose K only a "
                          "GPU reaches (default: cpu)")  # fmt: skip
     command.add_argument("--list", action="store_true", help="name the claims and stop")
@@ -66,20 +69,24 @@ def execute(arguments: argparse.Namespace) -> int:
     effort = "full" if arguments.full else "quick"
     if arguments.full:
         told = numbers.duration(60.0 * sum(claim.minutes for claim in chosen))
-        _tell(f"about {told} for {numbers.counted(len(chosen), 'claim')} on two cores; Ctrl-C stops, and keeps nothing")
+        count = numbers.counted(len(chosen), "claim")
+        print(f"about {told} for {count} on two cores; Ctrl-C keeps the claims that are through", file=sys.stderr)
     tested: list[tuple[Claim, Outcome, float]] = []
-    for claim in chosen:
-        before = time.perf_counter()
-        outcome = claim.play(arguments.full, lambda text, claim=claim: _tell(f"{claim.id}: {text}"))  # type: ignore[misc]
-        tested.append((claim, outcome, time.perf_counter() - before))
-        _tell("")
-        _print(*tested[-1])
-    about = {"effort": effort, "seconds": f"{time.perf_counter() - began:.0f}", "version": __version__}
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    target = arguments.out / "claims.html"
-    _files.write_atomically(target, claims_page(tested, about).encode())
-    _print_summary(tested)
-    print(f"\n{target}  opens in any browser, offline")
+    try:
+        for claim in chosen:
+            before = time.perf_counter()
+            outcome = claim.play(arguments.full, partial(_tell_of, claim.id))
+            tested.append((claim, outcome, time.perf_counter() - before))
+            _tell("")
+            _print(*tested[-1])
+    finally:  # also of a run that was stopped
+        if tested:
+            about = {"effort": effort, "seconds": f"{time.perf_counter() - began:.0f}", "version": __version__}
+            arguments.out.mkdir(parents=True, exist_ok=True)
+            target = arguments.out / "claims.html"
+            _files.write_atomically(target, claims_page(tested, about).encode())
+            _print_summary(tested)
+            print(f"\n{target}  opens in any browser, offline")
     return 0
 
 
@@ -89,6 +96,10 @@ def _tell(text: str) -> None:
         print(f"\r{text:<78}\r", end="", file=sys.stderr, flush=True)
     elif text:
         print(text, file=sys.stderr, flush=True)
+
+
+def _tell_of(claim: str, text: str) -> None:
+    _tell(f"{claim}: {text}")
 
 
 def _print(claim: Claim, outcome: Outcome, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
@@ -9,6 +10,8 @@ from typing import NamedTuple
 
 from aggbandit.experiments.one_episode import OneEpisode, Step
 from aggbandit.reporting.page import POLICY
+
+UNIT = re.compile(r" (?=[\d.]+(?:,|$))")
 
 
 class Line(NamedTuple):
@@ -30,7 +33,8 @@ def lines(told: OneEpisode, step: Step) -> Iterator[Line]:
         bounds = f"between {step.least_reach:.4f} and {step.reach:.4f}"
         yield Line("reached with", bounds, "μ̲_h(s), μ̄_h(s): over all p' in the confidence set")
     yield Line("estimate Û", f"{step.estimate:.3f}", f"L / ({mu}_h(s) π_h(a|s) + γ) for the action taken, 0 for others")
-    yield Line("true U", f"{step.truth:.3f}", "E[total | s_h = s, a_h = a]: Û's mean, up to γ; hidden")
+    mean = f"Û's mean is μ / ({mu} + γ) of it"
+    yield Line("true U", f"{step.truth:.3f}", f"E[total | s_h = s, a_h = a], hidden: {mean}")
     shape = "Σ_a 3γH π / (μ π + γ)" if told.known else "Σ_a [3γH π + H π (μ̄ - μ̲) π] / (μ̄ π + γ)"
     yield Line("local bonus b", f"{step.local_bonus:.4f}", shape)
     ahead = "Σ p(s'|s,a) π(a'|s') B_{h+1}" if told.known else "max_{p'} Σ p'(s') π(a'|s') B̂_{h+1}"
@@ -82,7 +86,13 @@ def page(told: OneEpisode) -> str:
 <link rel="icon" href="data:,">
 <style>
 {files("aggbandit.reporting").joinpath("page.css").read_text(encoding="utf-8")}
-td {{ white-space: normal; }} td.formula {{ color: var(--soft); }} td:first-child {{ width: 9rem; font-weight: 600; }}
+td {{ white-space: normal; }} td.formula {{ color: var(--soft); }}
+td:first-child {{ width: 9rem; font-weight: 600; white-space: nowrap; }}
+@media (max-width: 640px) {{
+  tr {{ display: block; padding: .4rem .7rem; border-bottom: 1px solid var(--line); }}
+  td {{ display: block; border: 0; padding: .1rem 0; }}
+}}
+@media print {{ h2 {{ margin: .8rem 0 .2rem; }} }}
 </style>
 </head>
 <body>
@@ -109,4 +119,5 @@ def _text(line: Line) -> str:
 
 def _html(line: Line) -> str:
     name, value, formula = (escape(text) for text in line)
+    value = UNIT.sub("\u00a0", value)  # a number stays with its action
     return f'<tr><td>{name}</td><td>{value}</td><td class="formula">{formula}</td></tr>'

@@ -56,7 +56,8 @@ def play(full: bool, tell: Tell) -> Outcome:
         measured[row.learner] = np.array([result.regret[0, -1] for result in results])
         share = shares[row.learner] = ratio_of_means(np.stack([measured[row.learner], uniform], axis=1))
         took = 1e6 * sum(result.seconds for result in results) / (instances * K)
-        told = f"{share.told('{:.3f}')} of uniform's regret; {took:,.3g} µs an episode"
+        time = f"{took:,.0f}" if took >= 10.0 else f"{took:.1f}"
+        told = f"{share.told('{:.3f}')} of uniform's regret; {time} µs an episode"
         what = f"{row.algorithm}: {named(row.learner, **arguments)}"
         findings.append(Finding(what, told, f"at most {SOMETHING}: something learnt", learnt(share)))
     bounds = {row.learner: row.regret(H=H, S=S, A=A, K=K) for row in theory.TABLE_1 if row.learner in measured}
