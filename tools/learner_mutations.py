@@ -247,6 +247,10 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
             "q_hsa[h, s, a] = guess + bonus_scale * bonus",
         ),
         ("bonus += np.sqrt(8.0 * unsure / n)", "pass"),
+        ("1e4 * H**3 * S**2", "1e4 * H**2 * S**2"),
+        ("14.0 * H * log_term / (3.0 * n)", "7.0 * H * log_term / (3.0 * n)"),
+        ("np.sqrt(8.0 * log_term * variance / n)", "np.sqrt(2.0 * log_term * variance / n)"),
+        ("np.sqrt(noise_log / (2.0 * n))", "np.sqrt(noise_log / n)"),
         ("bonus += 7.0 * H * log_term / np.sqrt(n)", "bonus += 7.0 * H * np.sqrt(log_term / n)"),
     ],
     ("kernels/optimistic_greedy.py", "learners/test_ucrl2.py"): [
@@ -301,6 +305,24 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ("learners/doubling.py", "learners/test_doubling.py"): [
         ("if state.done + 1 < 2**state.run:", "if state.done < 2**state.run:"),
         ("return dataclasses.replace(self.inner.needs, late_feedback=False)", "return self.inner.needs"),
+    ],
+    ("kernels/extreme_values.py", "learners/test_po_dilated.py learners/test_pomd.py"): [
+        ("q += factor * extreme_mean(", "q += extreme_mean("),
+        ("sort_states(scratch_next_s, sign, scratch_order_s)", "sort_states(scratch_next_s, 1.0, scratch_order_s)"),
+        ("value += policy_hsa[h, s, a] * q", "value += q / A"),
+    ],
+    ("learners/parts/relative_entropy.py", "learners/parts/test_relative_entropy.py"): [
+        ("np.log(q.reach_hs / A, out", "np.log(q.reach_hs**2, out"),
+    ],
+    ("learners/parts/softmax.py", "learners/test_mdp_e.py"): [
+        ("log_weights_hsa -= step_size * loss_hsa", "log_weights_hsa += step_size * loss_hsa"),
+    ],
+    ("learners/parts/ties.py", "learners/test_mc_control.py learners/test_ucb_h.py"): [
+        ("ROUNDING = 1e-9", "ROUNDING = 1e-1"),
+        ("exploration / value_xa.shape[-1]", "exploration / 2.0"),
+    ],
+    ("learners/parts/loss_counts.py", "learners/test_ucbvi.py"): [
+        ("seen.mean_hsa[met]) / seen.visits_hsa[met]", "seen.mean_hsa[met]) / (seen.visits_hsa[met] + 1.0)"),
     ],
     ("simulation/engines/plain.py", "simulation/test_run.py"): [
         ("if due < self._delays.size:", "if True:"),

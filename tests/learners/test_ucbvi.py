@@ -3,6 +3,7 @@ import pytest
 
 import aggbandit as ab
 from aggbandit.errors import InvalidInputError
+from aggbandit.kernels import optimistic_greedy as kernel
 from aggbandit.learners.base import Draws, Episode, Problem
 from aggbandit.learners.ucbvi import Ucbvi
 from aggbandit.testing.learner_contract import walk
@@ -30,6 +31,22 @@ def test_it_plays_as_the_pseudo_code_reads(bonus, scale):
         np.testing.assert_allclose(state.q_hsa, Q, rtol=1e-11)
         np.testing.assert_array_equal(state.policy_hsa > 0, Q.max(axis=-1, keepdims=True) - 1e-9 <= Q)
     assert (Q[:-1] < H - np.arange(H - 1)[:, None, None]).any() == (scale < 1.0)
+
+
+@pytest.mark.equation("AOM17-BF")
+def test_states_seen_often_enough_leave_no_doubt_of_their_values():
+    # min(100² H³ S² A L² / n_{h+1}(s'), H²) is H² until a state was met some 10^8 times
+    H, S, A, n, L = 2, 2, 2, 1e12, 9.0
+    counts = np.full((H, S, A, S), n / S)
+    Q, policy = np.full((H, S, A), 2.0), np.empty((H, S, A))
+    kernel.ucbvi(counts, np.full((H, S, A), n), np.full((H, S, A), 0.75), True, L, 0.0, 1.0, 1e-9, Q, policy)
+    unsure = 100**2 * H**3 * S**2 * A * L**2 / (A * n)
+    assert unsure < H**2
+    np.testing.assert_allclose(Q[1], 0.25, rtol=1e-14)
+    doubt = Q[0] - 0.5 - 14 * H * L / (3 * n)
+    np.testing.assert_allclose(
+        doubt, np.sqrt(8 * unsure / n), rtol=1e-6
+    )  # 1.4e-8 beside 0.5: Q keeps seven digits of it
 
 
 @pytest.mark.parametrize("bonus", ["ch", "bf"])
