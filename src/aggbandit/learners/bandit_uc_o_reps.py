@@ -38,10 +38,11 @@ class State(NamedTuple):
 class BanditUcOReps(Learner[State]):
     """UC-O-REPS on estimates that trust the optimistic occupancy to be the true one.
 
-    q_{k+1} = argmin_q η ⟨q, ℓ̂_k⟩ + KL(q ‖ q_k),   q_h(s, a, s') an occupancy under some kernel of the L1 balls
+    q_{k+1} = argmin_q η ⟨q, ℓ̂_k⟩ + KL(q ‖ q_k)
     ℓ̂_k(s, a) = 1{s_h = s, a_h = a} ℓ / max(q_k(s, a), floor)                                [eq:RM19b-estimate]
     η = √(ln(H² S² A) / (S A K))                                                             [eq:RM19b-eta]
 
+    where q_h(s, a, s') runs over the occupancies of all policies under all kernels of UC-O-REPS's L1 balls.
     The optimist's occupancy may be too small or too great, which is why the regret bound is weaker than √K: UOB-REPS
     (`uob-reps`) divides by an upper bound instead.
 

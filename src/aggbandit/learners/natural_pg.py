@@ -24,7 +24,8 @@ class State(NamedTuple):
 class NaturalPg(Learner[State]):
     """The policy gradient of a batch of totals, times the inverse of the batch's Fisher information.
 
-    θ −= η w,   F w = g:   g = Σ_{batch, h} (L − b) ∇ ln π_h(a_h|s_h),   F = Σ_{batch, h} E_a[∇ ln π ∇ ln π^T | s_h]
+    θ −= η w,   F w = g
+    g = Σ_{batch, h} (L − b) ∇ ln π_h(a_h|s_h),   F = Σ_{batch, h} E_a[∇ ln π ∇ ln π^T | s_h]
     w_h(s, a) = Σ_{batch} 1{s_h = s, a_h = a} (L − b) / (n_h(s) (π_h(a|s) + damping))       [eq:K01-natural-gradient]
     b = the batch's mean total (H / 2 for batches of one),   n_h(s) = how often the batch met (h, s)
 

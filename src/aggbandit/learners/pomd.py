@@ -47,11 +47,11 @@ class Pomd(Learner[State]):
                             b^c = √(2 ln(6 S A H K / δ) / n),   b^p = H √(4 S ln(9 S A H K / δ) / n)   [eq:SERM20-bonus]
                             η = √(2 ln A / (H² K))                                               [eq:SERM20-eta]
     losses="adversarial"    Q_h(s, a) = ĉ + min_q Σ_{s'} q(s') V_{h+1}(s')      [eq:SERM20-adversarial]
-                            ĉ = 1{s_h = s, a_h = a} ℓ / (u_h(s) π_h(a|s) + γ),   u the greatest occupancy
+                            ĉ = 1{s_h = s, a_h = a} ℓ / (u_h(s) π_h(a|s) + γ)
                             γ = A^{−1/2} K^{−1/3},   η = H^{−1} K^{−2/3}
 
-    where n = max(1, visits), q and u range over the set of `uob-reps`, and means and sets are those of the episodes
-    before.
+    where n = max(1, visits), u is the greatest occupancy, q and u range over the set of `uob-reps`, and means and sets
+    are those of the episodes before.
 
     Paper    Shani, Efroni, Rosenberg, Mannor 2020, *Optimistic policy optimization with bandit feedback*: regret
              Õ(√(S² A H⁴ K)) for stochastic and Õ(H² S √A (K^{2/3} + S A K^{1/3})) for adversarial losses.

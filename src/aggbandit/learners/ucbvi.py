@@ -39,7 +39,8 @@ class State(NamedTuple):
 class Ucbvi(Learner[State]):
     """Greedy on optimistic action values of the empirical model.
 
-    Q_h(s, a) = min(Q of before, H − h + 1, r̄ + Σ_{s'} p̄(s') V_{h+1}(s') + b),   V_h(s) = max_a Q_h(s, a)   [eq:AOM17-Q]
+    Q_h(s, a) = min(Q of before, H − h + 1, r̄ + Σ_{s'} p̄(s') V_{h+1}(s') + b)         [eq:AOM17-Q]
+    V_h(s) = max_a Q_h(s, a)
     bonus="ch"   b = 7 H L / √n                                          [eq:AOM17-CH]
     bonus="bf"   b = √(8 L Var_p̄(V) / n) + 14 H L / (3 n)
                      + √(8 Σ_{s'} p̄(s') min(100² H³ S² A L² / n_{h+1}(s'), H²) / n)      [eq:AOM17-BF]
