@@ -1,7 +1,8 @@
 // CUDA's threads, warps and barriers on a CPU, to test kernels where there is no GPU.
 //
 // A thread is a fiber.  Blocks run one after the other; in a block each fiber runs until a barrier, then the next one
-// does.  The order of lanes changes from barrier to barrier, so that a missing barrier shows.  A barrier that some
+// does.  The order of lanes changes from barrier to barrier, and warps lag behind one another, so that a missing barrier
+// shows.  A barrier that some
 // thread of the warp (or block) never reaches ends the program with a message.
 
 #include <cmath>
@@ -181,11 +182,17 @@ static void host_run(void (*kernel)(const void*), const void* arguments, unsigne
         for (bool alive = true; alive;) {
             bool moved = false;
             alive = false;
-            ++m.turn;
+            // forwards or backwards from some lane on: another order every time, and the same in every run
+            m.turn = m.turn * 1664525u + 1013904223u;
+            const unsigned from = (m.turn >> 8) % block;
+            const bool backwards = m.turn >> 31;
             for (unsigned n = 0; n < block; ++n) {
-                // forwards, backwards, or from the middle on
-                unsigned i = m.turn % 3 == 0 ? n : m.turn % 3 == 1 ? block - 1 - n : (n + block / 2) % block;
+                const unsigned i = (from + (backwards ? block - n : n)) % block;
                 if (m.fibers[i].state != Fiber::READY) continue;
+                if (m.turn >> (i / 32 + 12) & 1) {  // this warp lags behind the others
+                    moved = true;
+                    continue;
+                }
                 m.current = i;
                 swapcontext(&m.scheduler, &m.fibers[i].context);
                 moved = true;

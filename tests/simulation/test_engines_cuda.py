@@ -77,7 +77,13 @@ def test_algorithm_1_as_matrix_products_differs_by_rounding_alone(
 
 @pytest.mark.parametrize(
     ("H", "S", "A", "stationary", "radius_scale", "K"),
-    [(4, 3, 2, False, 0.01, 300), (3, 5, 2, True, 1.0, 100), (2, 1, 2, False, 1.0, 20), (1, 3, 2, False, 1.0, 20)],
+    [
+        (4, 3, 2, False, 0.01, 300),
+        (3, 5, 2, True, 1.0, 100),
+        (2, 1, 2, False, 1.0, 20),
+        (1, 3, 2, False, 1.0, 20),
+        (4, 18, 2, False, 0.0005, 60),  # two warps, and more targets than lanes
+    ],
 )
 def test_algorithm_2_gives_the_cpus_bits(H, S, A, stationary, radius_scale, K):
     mdp = model(H, S, A, stationary)

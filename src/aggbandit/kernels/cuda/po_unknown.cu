@@ -281,10 +281,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play(const Arguments* argume
             if (lane == 0) *total_at = total;
         }
 
-        // bounds: one sweep, from the last transition to the first
+        // bounds: one sweep, from the last transition to the first; the other warps need not wait for the first's episode
         for (int s = thread; s < S; s += BLOCK) least[s] = most[s] = my.initial[s];
         int count = 0;
-        __syncthreads();
         for (int h = H - 2; h >= 0; --h) {
             if (boxes[2 * h] == 0) {  // whatever came after, its extreme is reached from everywhere
                 for (int c = thread; c < count; c += BLOCK) {
@@ -297,8 +296,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) play(const Arguments* argume
                     most[(h + 1) * S + s] = 1;
                     least[(h + 1) * S + s] = S == 1;
                 }
-                count = 0;
-                __syncthreads();
+                count = 0;  // no barrier: what a later step writes before its own, nobody reads here
                 continue;
             }
             const bool raised = boxes[2 * h + 1] > 0;
