@@ -236,6 +236,51 @@ class ByHand(ab.Learner[Any]):
         return state if self.share else None
 
 
+class OneBuffer:
+    """Losses in one array that is filled anew by every call."""
+
+    def __init__(self, losses: Any) -> None:
+        self.losses = losses
+        self.buffer = np.empty((100, *MDP.shape))
+        self.calls: list[tuple[int, int]] = []
+
+    def tables(self, start: int, stop: int) -> Any:
+        self.calls.append((start, stop))
+        self.buffer[: stop - start] = self.losses.tables(start, stop)
+        return self.buffer[: stop - start]
+
+
+class OneTable(OneBuffer):
+    def tables(self, start: int, stop: int) -> Any:
+        self.buffer[0] = self.losses.tables(start, start + 1)[0]
+        return np.broadcast_to(self.buffer[0], (stop - start, *MDP.shape))
+
+
+class OneBufferInPieces(OneBuffer):
+    def segments(self, start: int, stop: int) -> Any:
+        for first, last, table in self.losses.segments(start, stop):
+            self.buffer[0] = table
+            yield first, last, self.buffer[0]
+
+
+@pytest.mark.parametrize("kind", [OneBuffer, OneTable, OneBufferInPieces])
+def test_losses_may_fill_one_buffer_again_and_again(kind: type[OneBuffer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of one block used to be views of the buffer, which then held the last of them."""
+    size = int(np.prod(MDP.shape))
+    monkeypatch.setattr("aggbandit.simulation.losses.BLOCK_BYTES", 20 * 8 * size)  # 20 tables
+    sequence = ab.adversaries.make("switching", MDP, period=20)
+    own = kind(sequence)
+    reader = LossReader(own, MDP, 100)
+    done = 0
+    while done < 100:
+        block = reader.block(done, 100)
+        told = block.tables_mhsa[block.row_n]
+        np.testing.assert_array_equal(told, sequence.tables(done, done + len(told)))
+        done += len(told)
+    if kind is OneBuffer:  # and nothing is made twice
+        assert own.calls == [(start, start + 20) for start in range(0, 100, 20)]
+
+
 def test_a_learner_whose_arguments_are_hidden_plays_but_keeps_no_state_file(tmp_path: Path) -> None:
     """Its state file would be taken up by the same learner with other arguments."""
     assert ab.run(MDP, switching(), ByHand(0.5), episodes=4).episodes[-1] == 4

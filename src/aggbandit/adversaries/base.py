@@ -205,7 +205,10 @@ class _Checked(LossSequence):
         self.episodes = None if episodes is None else require_integer("losses.episodes", episodes, low=0)
 
     def tables(self, start: int, stop: int, /) -> FloatArray:
-        return checked_tables(self._losses, start, stop, self.shape)
+        tables = checked_tables(self._losses, start, stop, self.shape)
+        same = len(tables) > 0 and tables.strides[0] == 0
+        # several calls may go into one block, and the user's object may fill one buffer again and again
+        return repeated(np.array(tables[0]), len(tables)) if same else tables
 
     def __repr__(self) -> str:
         return repr(self._losses)
@@ -233,7 +236,7 @@ class _CheckedPieces(_Checked):
             named = f"{subject}, piece from {first} to {last}: table"
             table = as_table(named, table, self.shape, "(H, S, A)")
             require_losses(named, table)
-            yield int(first), int(last), table
+            yield int(first), int(last), np.array(table)  # as above
             at = last
         if at != stop:
             raise InvalidInputError(f"{subject} ends at {at}, but must cover the episodes up to {stop}.")

@@ -33,6 +33,8 @@ class LossReader:
                 break
             rows.extend(tables)
             counts.extend([count // len(tables)] * len(tables))
+            if len(rows) >= self._most_rows:  # before the next piece is made, only to be made again for the next block
+                break
         stacked = np.stack(rows) if len(rows) != 1 else np.ascontiguousarray(rows[0])[None]
         row_n = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
         # always read-only: to compiled code that is another type, and each type is compiled anew
