@@ -102,6 +102,21 @@ def test_word_that_comes_after_the_outcome_is_not_counted(told, clock):
     assert lines[-1] == "second: 2 of 4 cells, 10 s a cell, 20 s left"
 
 
+def test_nothing_is_left_at_the_end(told, clock):
+    """Shares that came one by one once left a trifle of them, and a bar that waited for it."""
+    watch, _ = told
+    for cell in ids("second"):
+        for share in (0.1, 0.3, 0.7, 0.9):
+            clock.now += 1.0
+            watch.tell(cell, share)
+    for cell in ids("second"):
+        clock.now += 1.0
+        watch.delivered(Outcome(cell, DONE))
+    group = watch._groups["second"]
+    assert group.done + group.under_way == group.total
+    assert group.pace(clock.now) == ""
+
+
 def test_failures_are_told_at_once_and_nobody_waits_for_them(told, clock):
     watch, lines = told
     first, second, *_ = ids("second")

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -249,10 +249,15 @@ class _Group:
     total: int = 0
     done: int = 0
     failed: int = 0
-    under_way: float = 0.0  # shares of the cells that are being played
+    shares: dict[str, float] = field(default_factory=dict)  # of the cells that are being played
     played: float = 0.0  # in this run: cells and shares of cells
     began: float = 0.0  # 0: not yet
     task: Any = None  # its bar
+
+    @property
+    def under_way(self) -> float:
+        """Of the cells that are being played, what is done of them; summed anew, since rounding would stay for good."""
+        return sum(self.shares.values())
 
     @property
     def counts(self) -> str:
@@ -314,7 +319,7 @@ class Watch(output.Watch):
             resumed = cell not in self._shares and share < 1.0  # what was played earlier is not of this run
             more = share - self._shares.get(cell, 0.0)
             for group in self._groups_of.get(cell, ()):
-                group.under_way += more
+                group.shares[cell] = share
                 group.played += 0.0 if resumed else more
             self._shares[cell] = share
             self._show(cell)
@@ -325,7 +330,7 @@ class Watch(output.Watch):
             self._through.add(outcome.cell)
             share = self._shares.pop(outcome.cell, 0.0)
             for group in self._groups_of.get(outcome.cell, ()):
-                group.under_way -= share
+                group.shares.pop(outcome.cell, None)
                 if outcome.kind == "done":
                     group.done += 1
                     group.played += 1.0 - share
