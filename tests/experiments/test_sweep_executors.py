@@ -441,6 +441,46 @@ def test_workers_without_the_folder_send_their_results(cluster, calm, tmp_path, 
     assert_same_curves(tmp_path, calm["mixed"])
 
 
+class Gone:
+    """What is left of a result whose worker died before anybody fetched it."""
+
+    def __init__(self, status):
+        self.status = status
+
+    def result(self, timeout):
+        raise TimeoutError
+
+    def exception(self, timeout):
+        from distributed.scheduler import KilledWorker
+
+        return KilledWorker("task", None, 3)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_results_that_died_with_their_worker(cluster, tmp_path, monkeypatch):
+    """Another plays the cell, unless its file is there; only where the scheduler is gone does the driver stop."""
+    made = DaskCluster(tmp_path, cluster.address)
+    cell = MIXED.cells[0]
+    for status in ("finished", "lost", "pending"):
+        assert made._outcome(cell, Gone(status)) is None
+    killed = made._outcome(cell, Gone("error"))
+    assert (killed.kind, killed.message) == (tasks.FAILED, "its worker died 4 times; perhaps memory ran out")
+    with pytest.raises(ClusterLostError, match="is gone. What is finished stays"):
+        made._outcome(cell, Gone("cancelled"))
+    again = set()
+    kept = made._outcome
+
+    def lost_once(cell, future):
+        if cell.id not in again:
+            again.add(cell.id)
+            return None
+        return kept(cell, future)
+
+    monkeypatch.setattr(made, "_outcome", lost_once)
+    assert swept(MIXED, tmp_path, lambda folder, count: made).done == len(MIXED.cells)
+    assert kept(cell, Gone("lost")).kind == tasks.DONE
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_what_a_killed_driver_leaves_for_the_workers_to_see_is_tidied(cluster, tmp_path, monkeypatch):
     left = []

@@ -142,7 +142,10 @@ def _executor(arguments: argparse.Namespace, store: Store, count: int) -> Execut
     if arguments.dask is not None:
         import logging
 
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told in one line of ours
+        with contextlib.suppress(ImportError):
+            import distributed  # noqa: F401  it sets the levels that are changed here
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is told in one line of ours
         return DaskCluster(store.folder, arguments.dask, save_seconds=every)
     if arguments.workers is not None:
         return Processes(store.folder, arguments.workers, save_seconds=every)

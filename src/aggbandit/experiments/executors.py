@@ -427,7 +427,12 @@ class DaskCluster(Executor):
                 with contextlib.suppress(queue.Empty):
                     future = ready.get(timeout=WAIT_SECONDS)
                     _, cell = waiting.pop(future.key)
-                    kept.append(writers.submit(keep, self._outcome(cell, future), self.folder))
+                    outcome = self._outcome(cell, future)
+                    if outcome is None:
+                        waiting[future.key] = future, cell
+                        future.add_done_callback(ready.put)
+                    else:
+                        kept.append(writers.submit(keep, outcome, self.folder))
                     submit_some()
                 self._still_there()
                 collect()
@@ -443,14 +448,22 @@ class DaskCluster(Executor):
             writers.shutdown()
             collect(everything=True)
 
-    def _outcome(self, cell: Cell, future: Any) -> Outcome:
-        if future.status == "finished":
-            return Outcome(**future.result(timeout=CONNECT_SECONDS))
+    def _outcome(self, cell: Cell, future: Any) -> Outcome | None:
+        """None where the worker died after it was through and before we had its word: another one plays the cell."""
         if future.status == "error":
             error = future.exception(timeout=CONNECT_SECONDS)
-            message = f"{type(error).__name__}: {error}"
+            if type(error).__name__ == "KilledWorker":
+                error = f"its worker died {error.allowed_failures + 1} times; perhaps memory ran out"
+            message = error if isinstance(error, str) else stores.in_words(error)
             return Outcome(cell.id, FAILED, message, error=stores.failure_record(cell, error))
-        raise self._gone()
+        if future.status == "finished":
+            with contextlib.suppress(TimeoutError):
+                return Outcome(**future.result(timeout=CONNECT_SECONDS))
+        if stores.has_valid_result(self.folder, cell.id):  # it had written it
+            return Outcome(cell.id, DONE)
+        if future.status == "cancelled" or self._client.status != "running":
+            raise self._gone()
+        return None
 
     def _still_there(self) -> None:
         now = time.monotonic()
