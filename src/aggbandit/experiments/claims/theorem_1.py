@@ -79,7 +79,7 @@ CLAIM = Claim(
     false_if="The slope of log regret against log K stays above 1/2 as K grows, or an exponent reaches the next one.",
     look_at="The slope over the last decade and its interval over replicas: 1/2 and 2/3 must be told apart. Bounds "
     "are upper bounds: smaller exponents do not speak against them. Random instances of different sizes differ in "
-    "more than their size; the hard one does not.",
+    "more than their size; the hard one does not. The exponent in S A is larger where A = 2 is among the sizes.",
     minutes=15.0,
     play=play,
 )
