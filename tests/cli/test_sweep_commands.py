@@ -89,6 +89,17 @@ def test_dry_run_prints_cells_time_and_memory_and_plays_nothing(run, study):
     assert out.endswith("\n\n6 cells, 0 to play.\nResults would go to out.\n")
 
 
+def test_a_dry_run_says_where_threads_wait_for_one_another(run, study):
+    slow = '"slow_learners:Slow:seconds=0.001"'
+    study.write_text(study.read_text().replace('"fixed-policy"', slow))
+    asked = ("run", study, "--out", "out", "--dry-run")
+    assert re.search(r"In threads up to about \d.*: learners without a compiled", run(*asked, "--threads", "4")[1])
+    assert "In threads" not in run(*asked, "--workers", "4")[1]
+    assert "In threads" not in run(*asked, "--threads", "1")[1]
+    study.write_text(study.read_text().replace(slow, '"fixed-policy"'))
+    assert "In threads" not in run(*asked, "--threads", "4")[1]
+
+
 def test_a_dry_run_of_a_learner_that_fails_says_that_it_does_not_know(run, study):
     study.write_text(study.read_text().replace('"fixed-policy"', '"slow_learners:Broken"'))
     code, out, _ = run("run", study, "--out", "out", "--dry-run")

@@ -76,7 +76,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         store = Store.open(out) if (out / "aggbandit-store.json").exists() else None
         at_once = arguments.workers or arguments.threads
-        return _dry_run(spec, planned(spec, store, shard=shard, retry=arguments.retry), out, at_once)
+        in_threads = arguments.workers is None and arguments.dask is None
+        return _dry_run(spec, planned(spec, store, shard=shard, retry=arguments.retry), out, at_once, in_threads)
     if arguments.dask is None:  # before anything is written
         for device, dtype in {(cell.device, cell.dtype) for cell in spec.cells}:
             Places.parse(device, dtype)
@@ -192,7 +193,7 @@ def draw(store: Store, out: Path) -> int:
     return 1 if any(text.startswith("Left out") for text in warnings) else 0
 
 
-def _dry_run(spec: Spec, work: Work, out: Path, at_once: int | None) -> int:
+def _dry_run(spec: Spec, work: Work, out: Path, at_once: int | None, in_threads: bool) -> int:
     """The cells with the time and memory that each will take, and what that makes for all."""
     from aggbandit.experiments.executors import available_cores
     from aggbandit.experiments.forecast import expected
@@ -229,7 +230,11 @@ def _dry_run(spec: Spec, work: Work, out: Path, at_once: int | None) -> int:
         f"{_bytes(process)} before any cell.",
         f"Results would go to {out}.",
     ]
-    print(numbers.simple("\n".join(lines if told else [lines[0].partition(":")[0] + ".", lines[2]])))
+    in_python = sum(one.seconds for one in told.values() if one.in_python)
+    if in_threads and in_python > max(total / count, longest):
+        lines.insert(1, f"In threads up to {_about(in_python)}: learners without a compiled engine wait for one "
+                     "another there, but not in processes (--workers).")  # fmt: skip
+    print(numbers.simple("\n".join(lines if told else [lines[0].partition(":")[0] + ".", lines[-1]])))
     return 0
 
 

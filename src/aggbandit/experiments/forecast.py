@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aggbandit.experiments.cells import Cell, canonical_text
 
 if TYPE_CHECKING:
+    from aggbandit.learners.base import Learner
     from aggbandit.mdp.tabular import TabularMDP
 
 TRIALS_SECONDS = 15.0  # for all trials together
@@ -23,6 +24,7 @@ class Expected:
 
     seconds: float
     bytes: float  # beside what every process of this package holds
+    in_python: bool = False  # mostly: no compiled engine plays it, so threads wait for one another
 
 
 def expected(cells: Sequence[Cell]) -> tuple[dict[str, Expected], float]:
@@ -43,12 +45,22 @@ def expected(cells: Sequence[Cell]) -> tuple[dict[str, Expected], float]:
                 cell.simulation, learner, mdp, episodes=cell.episodes, replicas=cell.replicas, threads=1,
                 keep_policy=False, trial_seconds=trial, whole=cell.device != "cpu",
             )  # fmt: skip
-            one = Expected(found.seconds + CELL_SECONDS, found.held_bytes + _model_bytes(mdp))
+            seconds = found.seconds + CELL_SECONDS
+            one = Expected(seconds, found.held_bytes + _model_bytes(mdp), _in_python(cell, mdp, learner))
             process = max(process, found.peak_bytes - found.held_bytes)
         except Exception:  # noqa: BLE001  a learner may raise anything; playing it will say what
             one = Expected(float("nan"), float("nan"))
         out.update({cell.id: one for cell in same})
     return out, process
+
+
+def _in_python(cell: Cell, mdp: TabularMDP, learner: Learner[Any]) -> bool:
+    from aggbandit.learners.base import Problem
+    from aggbandit.simulation.engines.plain import PlainEngine
+    from aggbandit.simulation.engines.registry import choose
+
+    problem = Problem.of(mdp, cell.episodes, learner.needs)
+    return cell.device == "cpu" and choose(mdp, problem, learner, cell.replicas)[0] is PlainEngine
 
 
 def _model_bytes(mdp: TabularMDP) -> float:
