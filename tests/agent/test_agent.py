@@ -175,6 +175,11 @@ def test_a_reward_is_the_same_score_as_its_loss_whatever_is_rounded():
     agent.score("f", reward=0.6)  # 0.1 + 0.7 - 0.6 is not 0.2
     with pytest.raises(OutOfOrderError, match="loss of 0.2 already, and is now given 0.20001"):
         agent.score("f", loss=0.20001)
+    told = {"id": "f", "steps": list(agent.export())[-1]["steps"]}
+    assert agent.warm_start([told | {"reward": 0.6}]) == 0
+    assert other.warm_start([told | {"loss": 0.2}, told | {"reward": 0.6}]) == 1
+    with pytest.raises(OutOfOrderError, match="'f' is here already, and differs"):
+        agent.warm_start([told])
 
 
 @pytest.mark.parametrize("score", [{}, {"loss": 1, "reward": 1}])

@@ -395,6 +395,8 @@ def test_late_feedback_arrives_when_it_is_due() -> None:
         ab.run(MDP, switching(), Late(), episodes=5, delays=never, keep_policy=False)
     assert [index for _, index in arrivals] == [0]
     np.testing.assert_array_equal(run_module._delays(never, 5, Late()), [4, 5, 3, 2, 5])  # it used to wrap to -1
+    few = np.array([0, 1, 2, 127] * 75, np.int8)  # a type that K = 300 does not fit into
+    np.testing.assert_array_equal(run_module._delays(few, 300, Late()), few)
 
 
 LATE = [

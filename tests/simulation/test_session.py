@@ -246,6 +246,22 @@ def test_an_interrupt_waits_until_the_episode_is_reported(monkeypatch: pytest.Mo
     assert not np.array_equal(session.policy, before)
 
 
+def test_an_interrupt_waits_until_the_episode_of_a_users_learner_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It used to leave an episode open whose update had been made in place, so that it would have been made twice."""
+    finish = ab.Session._finish
+
+    def interrupted(*arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        finish(*arguments)
+
+    monkeypatch.setattr(ab.Session, "_finish", interrupted)
+    session = ab.start(Late(), UNKNOWN)
+    with pytest.raises(KeyboardInterrupt, match="^$"):
+        session.update([0, 1, 2], [0, 0, 0], 1.0)
+    assert session.episode == 1
+    assert states_of(session).seen == [0]
+
+
 def test_in_order_learners_begin_one_at_a_time() -> None:
     session = ab.start("po-known", KNOWN)
     assert session.begin() == 0

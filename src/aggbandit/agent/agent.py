@@ -517,8 +517,10 @@ class Agent:
             )
         self._not_expired(live)
 
-    def _is_same(self, one: float, other: float) -> bool:
+    def _is_same(self, one: float | None, other: float | None) -> bool:
         """Whether two losses are one score, but for the rounding of a reward.  Needs no lock."""
+        if one is None or other is None:
+            return one is other
         return abs(one - other) <= ROUNDING * max(map(abs, self.bounds))
 
     def _not_expired(self, live: _Live) -> None:
@@ -658,11 +660,12 @@ class Agent:
         for name, steps, loss in parsed:
             told = [(key, action) for key, action, _, _ in steps]
             if name in fresh:
-                same = told == [(key, action) for key, action, _, _ in fresh[name][0]] and loss == fresh[name][1]
+                before, scored = fresh[name]
+                same = told == [(key, action) for key, action, _, _ in before] and self._is_same(loss, scored)
                 here = "twice in the log, and differently"
             elif (known := self._lookup(name)) is not None and known.number is not None:
                 numbers = [(self._states.get(key), action) for key, action in told]
-                same = numbers == [(act.state, act.action) for act in known.acts] and loss == known.loss
+                same = numbers == [(act.state, act.action) for act in known.acts] and self._is_same(loss, known.loss)
                 here = "here already, and differs from the one in the log"
             else:
                 fresh[name] = steps, loss

@@ -423,8 +423,8 @@ def _delays(delays: Any, K: int, learner: Any) -> IntArray | None:
             f"{learner.name} does not take late feedback; delays must be None or 0 for it. Learners that take it: "
             f"{', '.join(TAKE_LATE_FEEDBACK)}."
         )
-    # beyond K is never, however far: no sum of an index and a delay overflows
-    return np.array(np.broadcast_to(np.minimum(given, K), (K,)), dtype=np.int64)
+    # beyond K is never, however far: no sum of an index and a delay overflows; K itself may not fit into their dtype
+    return np.array(np.broadcast_to(np.minimum(given, np.int64(K)), (K,)), dtype=np.int64)
 
 
 def _next_size(played: int, took: float) -> int:

@@ -107,10 +107,12 @@ class Session:
             kept = copy.deepcopy(self._state)
             try:
                 after = self._updated(seen)
+                with interrupts_held():
+                    self._finish(index, today, after)
+                    kept = after  # what was stopped from here on is over
             except BaseException:
                 self._state = kept
                 raise
-            self._finish(index, today, after)
         else:
             with interrupts_held():
                 self._finish(index, today, self._updated(seen))
