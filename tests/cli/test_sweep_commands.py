@@ -89,6 +89,16 @@ def test_dry_run_prints_cells_time_and_memory_and_plays_nothing(run, study):
     assert out.endswith("\n\n6 cells, 0 to play.\nResults would go to out.\n")
 
 
+def test_a_dry_run_tells_what_it_tries(run, study, monkeypatch):
+    monkeypatch.setattr("aggbandit.cli.sweep.QUIET_SECONDS", 0.0)
+    _, out, err = run("run", study, "--out", "out", "--dry-run")
+    kinds = int(re.search(r"^trying (\d+) kinds of cells, each for a moment$", err, flags=re.MULTILINE)[1])
+    assert [line.partition(" of ")[0] for line in err.splitlines() if " tried; next " in line] == [
+        str(done) for done in range(1, kinds)
+    ]
+    assert "tried" not in out
+
+
 def test_a_dry_run_says_where_threads_wait_for_one_another(run, study):
     slow = '"slow_learners:Slow:seconds=0.001"'
     study.write_text(study.read_text().replace('"fixed-policy"', slow))

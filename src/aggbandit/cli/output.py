@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from aggbandit.reporting import numbers
 from aggbandit.reporting.curves import Curves, by_what_they_see, settings_of, with_distinct_labels
@@ -40,7 +40,7 @@ class Watch:
         self._next = 0.0
         self._compilation = Compilation(lambda: self.say(COMPILING))
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         if self._console.is_terminal:
             from rich.progress import BarColumn, Progress, TextColumn
 

@@ -198,7 +198,8 @@ def _dry_run(spec: Spec, work: Work, out: Path, at_once: int | None, in_threads:
     from aggbandit.experiments.executors import available_cores
     from aggbandit.experiments.forecast import expected
 
-    told, process = expected(work.todo)
+    with Trials() as watch:
+        told, process = expected(work.todo, watch.next)
     rows = [("cell", "learner", "instance", "losses", "K", "replicas", "seed", "time", "memory")]
     for cell in work.cells:
         one = told.get(cell.id)
@@ -236,6 +237,26 @@ def _dry_run(spec: Spec, work: Work, out: Path, at_once: int | None, in_threads:
                      "another there, but not in processes (--workers).")  # fmt: skip
     print(numbers.simple("\n".join(lines if told else [lines[0].partition(":")[0] + ".", lines[-1]])))
     return 0
+
+
+class Trials(output.Watch):
+    """What a dry run tries: a bar on a terminal, a line now and then elsewhere."""
+
+    def next(self, done: int, kinds: int, learner: str) -> None:
+        """So many kinds of cells have been tried, and this is the next."""
+        if not done:
+            self.say(f"trying {numbers.counted(kinds, 'kind')} of cells, each for a moment")
+        if self._bars is not None:
+            if self._task is None:
+                self._task = self._bars.add_task("trials", total=kinds, told="")
+            self._bars.update(self._task, completed=done, told=numbers.simple(learner))
+            return
+        now = time.monotonic()
+        if not done:
+            self._next = now + QUIET_SECONDS
+        elif now >= self._next:
+            self._next = now + QUIET_SECONDS
+            self.say(f"{numbers.grouped(done)} of {numbers.counted(kinds, 'kind')} tried; next {learner}")
 
 
 def _about(seconds: float) -> str:

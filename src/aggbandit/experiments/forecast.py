@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,13 @@ class Expected:
     in_python: bool = False  # mostly: no compiled engine plays it, so threads wait for one another
 
 
-def expected(cells: Sequence[Cell]) -> tuple[dict[str, Expected], float]:
-    """By cell id, and the bytes that a process holds without any cell.  Cells that differ in seeds are tried once."""
+def expected(
+    cells: Sequence[Cell], tell: Callable[[int, int, str], None] = lambda done, kinds, learner: None
+) -> tuple[dict[str, Expected], float]:
+    """By cell id, and the bytes that a process holds without any cell.  Cells that differ in seeds are tried once.
+
+    tell  called before each trial: how many kinds of cells have been tried, of how many, and whose cell is next
+    """
     from aggbandit.experiments.planner import forecast_of
 
     kinds: dict[str, list[Cell]] = {}
@@ -37,8 +42,9 @@ def expected(cells: Sequence[Cell]) -> tuple[dict[str, Expected], float]:
     trial = min(LONGEST_TRIAL, max(SHORTEST_TRIAL, TRIALS_SECONDS / max(1, len(kinds))))
     out = {}
     process = 0.0
-    for same in kinds.values():
+    for done, same in enumerate(kinds.values()):
         cell = same[0]
+        tell(done, len(kinds), cell.learner)
         try:
             mdp, _, learner = cell.made()
             found = forecast_of(
