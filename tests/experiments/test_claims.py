@@ -108,6 +108,9 @@ def test_made_up_regrets_are_told_apart() -> None:
         return {one.verdict for one in base.growth_findings("", finals, Ks, share, lambda K: K**0.5, "√K")}
 
     assert verdicts(0.5, 0.2) == {HOLDS}
+    for signs in ((1, -1, 1), (1, 1, -1)):  # against a fixed policy regret may be negative: that is no growth
+        finals = [sign * 3.0 * K**0.5 * rng.normal(1, 0.05, 32) for sign, K in zip(signs, Ks, strict=True)]
+        assert {one.verdict for one in base.growth_findings("", finals, Ks, 0.2, lambda K: K**0.5, "√K")} == {OPEN}
     assert verdicts(2 / 3, 0.2) == {FAILS}
     assert verdicts(1.0, 1.0) == {OPEN}
 
@@ -166,10 +169,30 @@ def test_no_worse_than_uniform_is_not_yet_learnt() -> None:
 
 
 def test_the_semi_bandit_verdict() -> None:
-    assert semi_bandit.matches(Estimate(-0.05, -0.1, 0.02), 0.3) == HOLDS
-    assert semi_bandit.matches(Estimate(0.2, 0.15, 0.25), 0.3) == FAILS
-    assert semi_bandit.matches(Estimate(0.1, 0.05, 0.15), 0.3) == OPEN
-    assert semi_bandit.matches(Estimate(0.0, 0.0, 0.0), 0.95) == OPEN  # two that learn nothing match trivially
+    assert semi_bandit.matches(Estimate(-0.05, -0.1, 0.02), True) == HOLDS
+    assert semi_bandit.matches(Estimate(0.2, 0.15, 0.25), True) == FAILS
+    assert semi_bandit.matches(Estimate(0.1, 0.05, 0.15), True) == OPEN
+    assert semi_bandit.matches(Estimate(0.0, 0.0, 0.0), False) == OPEN  # two that learn nothing match trivially
+
+
+@pytest.mark.parametrize(("begins", "verdict"), [(0.5, FAILS), (0.9, HOLDS), (0.99, OPEN)])
+def test_the_semi_bandit_ratio_counts_from_where_both_have_learnt(
+    monkeypatch: pytest.MonkeyPatch, begins: float, verdict: str
+) -> None:
+    """A learner that hardly moved at the first K has a ratio there that says nothing of the growth afterwards."""
+    shares = {
+        0.5: {"po-unknown": (0.5, 0.3, 0.2), "po-dilated": (0.5, 0.2, 0.1)},  # learnt throughout, and it doubles
+        0.9: {"po-unknown": (0.3, 0.3, 0.1), "po-dilated": (0.9, 0.3, 0.1)},  # three times as much, before it learnt
+        0.99: {"po-unknown": (0.9, 0.9, 0.7), "po-dilated": (0.9, 0.9, 0.7)},  # both have learnt at the last K alone
+    }[begins]
+    Ks = [10**3, 5 * 10**3, 25 * 10**3]
+
+    def regrets(kind: str, seeds: object, size: object, learner: str, K: int, replicas: int, **_: object) -> object:
+        return np.full(replicas, K * (1.0 if learner == "uniform" else shares[learner][Ks.index(K)]))
+
+    monkeypatch.setattr(semi_bandit, "final_regrets", regrets)
+    found = semi_bandit.play(False, lambda text: None).findings
+    assert [one.verdict for one in found] == [verdict, verdict, HOLDS]
 
 
 def test_times_are_compared_with_their_spread() -> None:
@@ -190,6 +213,11 @@ def test_a_part_beyond_its_bound_fails_unless_an_event_did() -> None:
     verdicts = [one.verdict for one in looseness.parts_over_bounds(2, 50, too_large)]
     assert verdicts[0] == FAILS
     assert verdicts[2] == FAILS  # nor do they add up
+    # what exceeds a negative bound has a ratio below 1 to it
+    negative = replace(found, bounds={**found.bounds, "bonus": -found.bounds["bonus"]})
+    assert looseness.parts_over_bounds(2, 50, negative)[0].verdict == FAILS
+    unknown = replace(found, parts={**found.parts, "bonus": np.full(found.regret.shape, np.nan)})
+    assert looseness.parts_over_bounds(2, 50, unknown)[0].verdict == FAILS
     event = replace(found.good_events[0], value=np.array([1.0]), bound=np.array([0.0]))
     unlucky = replace(too_large, good_events=[event])
     assert [one.verdict for one in looseness.parts_over_bounds(2, 50, unlucky)][:2] == [OPEN, OPEN]
@@ -206,6 +234,13 @@ def test_who_is_told_the_hidden_actions_beats_the_lower_bound(kind: str) -> None
     told, blind = (base.mean_over(theorem_3.regrets(mdp, kind, who, 500, 4), bound) for who in ("told", "uniform"))
     assert base.at_least("", told, 1.0).verdict == FAILS
     assert base.at_least("", blind, 1.0).verdict == HOLDS
+
+
+def test_one_k_below_the_lower_bound_is_enough() -> None:
+    """Another K, whose interval is wide and begins lower, must not hide it."""
+    wide, below, above = Estimate(1.1, 0.5, 1.7), Estimate(0.9, 0.85, 0.95), Estimate(1.5, 1.4, 1.6)
+    for ratios, verdict in (([wide, below], FAILS), ([above, wide], OPEN), ([above, above], HOLDS)):
+        assert base.at_least("", theorem_3.least(ratios, 1.0), 1.0).verdict == verdict
 
 
 def test_the_identities_start_from_the_definition() -> None:

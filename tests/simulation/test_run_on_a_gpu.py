@@ -247,15 +247,17 @@ def test_the_long_claim_plays_every_k_at_once(opened, monkeypatch):
     for one, other in zip(finals, here, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
 
-    def verdict(slope, full):
+    def verdict(slope, full, spread=0.01):
         def finals_of(Ks, replicas, device, tell):
-            return [K**slope * np.random.default_rng(0).uniform(0.99, 1.01, 200) for K in Ks]
+            rng = np.random.default_rng(0)
+            return [K**slope * rng.uniform(1 - spread, 1 + spread, 200) for K in Ks]
 
         monkeypatch.setattr(claim, "finals_of", finals_of)
         return claim.play(full, print).findings[0].verdict
 
     found = {slope: [verdict(slope, full) for full in (False, True)] for slope in (0.4, 0.5, 0.6)}
     assert found == {0.4: [OPEN, OPEN], 0.5: [HOLDS, HOLDS], 0.6: [OPEN, FAILS]}
+    assert verdict(0.525, full=True, spread=0.9) == OPEN  # the interval reaches beyond the band
 
 
 def test_ctrl_c_stops_every_k_of_the_long_claim():

@@ -183,13 +183,17 @@ def mean_over(values: FloatArray, unit: float) -> Estimate:
 
 
 def slope_between(finals: Sequence[FloatArray], Ks: Sequence[float]) -> Estimate:
-    """The slope of log regret over the last two of `Ks`; `finals[i]` holds the replicas' final regrets at `Ks[i]`."""
+    """The slope of log regret over the last two of `Ks`; `finals[i]` holds the replicas' final regrets at `Ks[i]`.
+
+    NaN where a mean, or one drawn anew, is not positive.
+    """
     stacked = np.stack([finals[-2], finals[-1]], axis=1)
     width = np.log(Ks[-1] / Ks[-2])
 
     def statistic(means: FloatArray) -> FloatArray:
-        ratio: FloatArray = np.log(np.maximum(means[:, 1], 1e-300) / np.maximum(means[:, 0], 1e-300)) / width
-        return ratio
+        logs = np.log(np.where(means > 0.0, means, np.nan))
+        slopes: FloatArray = (logs[:, 1] - logs[:, 0]) / width
+        return slopes
 
     return bootstrap(stacked, statistic)
 

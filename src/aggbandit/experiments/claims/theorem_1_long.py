@@ -70,7 +70,7 @@ def play(full: bool, tell: Tell) -> Outcome:
     finals = finals_of(Ks, REPLICAS, "cuda", tell)
     took = time.perf_counter() - began
     slope = slope_between([finals[-5], finals[-1]], [Ks[-5], Ks[-1]])
-    verdict = HOLDS if slope.value <= HIGHEST and slope.low >= LOWEST else OPEN
+    verdict = HOLDS if slope.high <= HIGHEST and slope.low >= LOWEST else OPEN
     if full and slope.low > HIGHEST:
         verdict = FAILS
     scaled = ", ".join(f"{f.mean() / (3**2 * sqrt(4 * 2 * K)):.3f}" for f, K in zip(finals, Ks, strict=True))
