@@ -115,6 +115,42 @@ def test_draws_of_a_restart_do_not_repeat_those_of_the_last_update():
     assert len(set(drawn)) == 16
 
 
+class OwnState(NamedTuple):
+    policy_hsa: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(Learner[OwnState]):
+    needs = Needs()
+    fault: str = ""
+
+    def init(self, problem, draws):
+        return OwnState(np.full(problem.shape, (2.0 if self.fault == "policy" else 1.0) / problem.A))
+
+    def policy(self, problem, state):
+        return state.policy_hsa
+
+    def update(self, problem, state, episode, draws):
+        if self.fault == "update":
+            state.policy_hsa[:] = 7.0
+            raise ArithmeticError("too small")
+        return state
+
+
+def test_a_users_learner_is_one_within_it_too(monkeypatch, tmp_path):
+    """Nobody looked at its policies, its arrays stayed half written, and what was saved of it could not be loaded."""
+    monkeypatch.setattr(learners, "_own", lambda path: Own)
+    problem = Problem(H=2, S=2, A=2, episodes=None)
+    with pytest.raises(InvalidInputError, match=r"policy of doubling\[0, 0\] sums to 2, but"):
+        _ = ab.start(Doubling(learner=Own(fault="policy")), problem).policy
+    failing = ab.start(Doubling(learner=Own(fault="update")), problem)
+    with pytest.raises(ArithmeticError, match="too small"):
+        failing.update([0, 0], [0, 0], 1.0)
+    assert (failing.policy == 0.5).all()
+    failing.save(tmp_path / "session")
+    assert (ab.Session.load(tmp_path / "session").policy == 0.5).all()
+
+
 def test_a_new_version_of_the_wrapped_learner_is_one_of_its_own(monkeypatch):
     learner, other = Doubling(), Doubling(learner="po-unknown")
     before = learner.version

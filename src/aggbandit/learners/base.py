@@ -283,3 +283,9 @@ class Learner(ABC, Generic[StateT]):
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def inner_of(learner: Learner[Any]) -> Learner[Any] | None:
+    """The learner that this one wraps, as its `inner`; None where it wraps none."""
+    inner = getattr(learner, "inner", None)
+    return inner if isinstance(inner, Learner) else None

@@ -14,7 +14,7 @@ from aggbandit._checks import (
     require_within,
 )
 from aggbandit.errors import InvalidInputError
-from aggbandit.learners.base import AGGREGATE, SEMI_BANDIT, Draws, Episode, Learner, Needs, Problem
+from aggbandit.learners.base import AGGREGATE, SEMI_BANDIT, Draws, Episode, Learner, Needs, Problem, inner_of
 
 TOTAL_SLACK = 1e-9  # a sum of H losses in [0, 1] may pass H by rounding
 
@@ -59,8 +59,11 @@ def updated(learner: Learner[Any], problem: Problem, state: Any, episode: Episod
 
 
 def is_own(learner: Learner[Any]) -> bool:
-    """Whether it is a user's: the contract checks of this package have not seen it."""
-    return type(learner).__module__.partition(".")[0] != "aggbandit"
+    """Whether it, or one that it wraps, is a user's: the contract checks of this package have not seen it."""
+    if type(learner).__module__.partition(".")[0] != "aggbandit":
+        return True
+    inner = inner_of(learner)
+    return inner is not None and is_own(inner)
 
 
 def reported(

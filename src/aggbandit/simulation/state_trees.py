@@ -7,18 +7,21 @@ from typing import Any
 
 from aggbandit._files import class_name
 from aggbandit.errors import DamagedFileError
-from aggbandit.learners.base import Learner
+from aggbandit.learners.base import Learner, inner_of
 
 
 def classes_of(learner: Learner[Any]) -> Callable[[str], type]:
     """A resolver of "module:qualname" that imports nothing outside the package.
 
-    The learner's own modules are those of its class and of the classes that it derives from; they know what they
-    define and what they import.
+    The learner's own modules are those of its class, of the classes that it derives from, and of the learner that it
+    wraps; they know what they define and what they import.
     """
-    own = {
-        cls.__module__: sys.modules[cls.__module__] for cls in type(learner).__mro__ if cls.__module__ in sys.modules
-    }
+    classes: list[type] = []
+    within: Learner[Any] | None = learner
+    while within is not None:
+        classes += type(within).__mro__
+        within = inner_of(within)
+    own = {cls.__module__: sys.modules[cls.__module__] for cls in classes if cls.__module__ in sys.modules}
     imported = {
         class_name(each): each for module in own.values() for each in vars(module).values() if isinstance(each, type)
     }
