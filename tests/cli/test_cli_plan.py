@@ -54,6 +54,8 @@ def test_learning_of_another_learner_far_out(aggbandit):
         (("--learning", "--spread", 0.7), "spread must be"),
         (("--learning", "--spread", 0), "spread must be"),
         (("--spread", 0.1), "--spread is for --learning"),
+        (("--learning", "--stationary"), "--stationary is not for --learning"),
+        (("--learning", "--successors", 3), "--successors is not for --learning"),
     ],
 )
 def test_bad_questions(aggbandit, arguments, message):

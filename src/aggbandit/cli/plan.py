@@ -88,8 +88,12 @@ def execute(arguments: argparse.Namespace) -> int:
 def tell_learning(arguments: argparse.Namespace) -> int:
     """What is left after so many episodes, when how much of it is gone, and what that rests on."""
     from aggbandit._checks import require_integer
+    from aggbandit.errors import InvalidInputError
     from aggbandit.experiments import learning
 
+    for name in ("stationary", "successors"):
+        if getattr(arguments, name):
+            raise InvalidInputError(f"--{name} is not for --learning: what its curves are of is told below them.")
     H, S, A = arguments.H, arguments.S, arguments.A
     learner = arguments.learner or "po-model-free"
     K = require_integer("--episodes", arguments.episodes, low=1)
