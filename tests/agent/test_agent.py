@@ -417,6 +417,7 @@ def test_enum_actions_are_exported_by_name_and_come_back(fast_folder):
         ({"actions": ["a", 1, "a"]}, r"actions\[2\] is 'a', which is there already"),
         ({"actions": ["a", 1, True]}, r"actions\[2\] = True equals actions\[1\] = 1, so that `policy`"),
         ({"actions": ["a", float("nan")]}, "must not name NaN"),
+        ({"actions": ["a", bytearray(b"b")]}, r"actions\[1\] is bytearray\(b'b'\), which may change"),
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"horizon": None}, "A new agent needs horizon="),
         ({"bounds": (1, 1)}, "with low < high"),

@@ -48,7 +48,7 @@ def test_full_says_first_how_long_it_takes(
         claims.get("identities"), play=lambda full, tell: Outcome([], Chart(x="", y="", bars=True, log=False))
     )
     monkeypatch.setattr(claims, "get", lambda name: replace(short, minutes=45.0))
-    assert main(["claims", "a", "b", "--full", "--out", str(tmp_path)]) == 0
+    assert main(["claims", "a", "b", "a", "--full", "--out", str(tmp_path)]) == 0  # a name given twice is played once
     assert "about 1 h 30 min for 2 claims on two cores" in capsys.readouterr().err
 
 

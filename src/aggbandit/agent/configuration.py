@@ -70,18 +70,20 @@ def given_configuration(
         keys = [values.encode(action, f"actions[{i}]").hex() for i, action in enumerate(actions)]
         if not keys:
             raise InvalidInputError("actions must name at least one action, but is empty.")
-        twice = next((i for i, key in enumerate(keys) if key in keys[:i]), None)
-        if twice is not None:
-            raise InvalidInputError(f"actions[{twice}] is {actions[twice]!r}, which is there already.")
-        if any(isinstance(action, float) and action != action for action in actions):
-            raise InvalidInputError("actions must not name NaN, which equals nothing, itself included.")
-        equal = [(i, j) for i in range(len(keys)) for j in range(i) if actions[i] == actions[j]]
-        if equal:
-            i, j = equal[0]
-            raise InvalidInputError(
-                f"actions[{i}] = {actions[i]!r} equals actions[{j}] = {actions[j]!r}, so that `policy` could not tell "
-                "them apart. Give them names."
-            )
+        first: dict[Any, int] = {}
+        for i, action in enumerate(actions):
+            if isinstance(action, float) and action != action:
+                raise InvalidInputError("actions must not name NaN, which equals nothing, itself included.")
+            if isinstance(action, bytearray):
+                raise InvalidInputError(f"actions[{i}] is {action!r:.80}, which may change. Give bytes(...) of it.")
+            j = first.setdefault(action, i)
+            if j != i and keys[i] == keys[j]:
+                raise InvalidInputError(f"actions[{i}] is {action!r}, which is there already.")
+            if j != i:
+                raise InvalidInputError(
+                    f"actions[{i}] = {action!r} equals actions[{j}] = {actions[j]!r}, so that `policy` could not tell "
+                    "them apart. Give them names."
+                )
         told["actions"] = keys
     if horizon is not None:
         told["horizon"] = require_integer("horizon", horizon, low=1)

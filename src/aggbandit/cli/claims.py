@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Test, print, write."""
     from aggbandit.experiments import claims
 
-    chosen = [claims.get(name) for name in arguments.names or claims.names(arguments.device)]
+    chosen = [claims.get(name) for name in dict.fromkeys(arguments.names or claims.names(arguments.device))]
     if arguments.device == "cuda":
         here = [claim.id for claim in chosen if claim.id not in claims.ON_GPU]
         if here:

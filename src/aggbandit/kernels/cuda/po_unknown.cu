@@ -9,8 +9,9 @@
 // up to the row's depth, where its rest is spent whatever the order.  Steps whose boxes are all the whole simplex are
 // answered at once.  A column that is zero from the start is not carried on.
 //
-// Sizes: H, S, A; T = 1 where all steps have the same transitions, else H; SUCCESSORS: see common.cuh; MEANS; BLOCK threads; MASK the low bits that
-// hold a state; NETWORK the comparators; AT_... where things lie in shared memory, in numbers of type real.
+// Sizes: H, S, A; T = 1 where all steps have the same transitions, else H; SUCCESSORS: see common.cuh; MEANS;
+// BLOCK threads; MASK the low bits that hold a state; NETWORK the comparators; AT_... where things lie in shared memory,
+// in numbers of type real.
 
 #define STEPS (T == 1 ? 1 : H - 1)
 #define WIDTH PADDED(S)
