@@ -330,7 +330,7 @@ MUTATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ('self._late = [{} for _ in state["late"]]', "return"),
     ],
     ("simulation/run.py", "simulation/test_run.py"): [
-        ("np.broadcast_to(np.minimum(given, K), (K,))", "np.broadcast_to(given, (K,))"),
+        ("np.broadcast_to(np.minimum(given, np.int64(K)), (K,))", "np.broadcast_to(given, (K,))"),
     ],
     ("simulation/protocol.py", "simulation/test_protocol.py"): [
         ("table=frozen(table.copy())", "table=frozen(table)"),
