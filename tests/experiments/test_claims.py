@@ -142,6 +142,10 @@ def test_exponents_and_means_of_made_up_regrets() -> None:
     assert base.power("", Estimate(1.1, 1.02, 1.2), 0.5, 1.0, 0.75).verdict == FAILS
     negative = base.exponent([1.0, 2.0], [np.array([1.0, 2.0]), np.array([-3.0, 1.0])])
     assert base.power("", negative, 0.5, 1.0, 0.75).verdict == OPEN
+    # a positive mean, and draws of its replicas that are not: once clipped, they made slopes out of nothing
+    doubtful = base.slope_between([np.full(4, 10.0), np.array([-9.0, 1.0, 1.0, 9.0])], [10, 100])
+    assert np.isfinite(doubtful.value)
+    assert np.isnan([doubtful.low, doubtful.high]).all()
     mean = base.mean_over(np.array([9.0, 11.0, 10.0, 10.0]), 5.0)
     half = 3.182446 * np.sqrt(2 / 3) / 2 / 5  # t(0.975, 3) · s / √n, in units of 5
     np.testing.assert_allclose(mean, (2.0, 2.0 - half, 2.0 + half), rtol=1e-6)

@@ -183,31 +183,24 @@ def mean_over(values: FloatArray, unit: float) -> Estimate:
 
 
 def slope_between(finals: Sequence[FloatArray], Ks: Sequence[float]) -> Estimate:
-    """The slope of log regret over the last two of `Ks`; `finals[i]` holds the replicas' final regrets at `Ks[i]`.
-
-    NaN where a mean, or one drawn anew, is not positive.
-    """
-    stacked = np.stack([finals[-2], finals[-1]], axis=1)
-    width = np.log(Ks[-1] / Ks[-2])
-
-    def statistic(means: FloatArray) -> FloatArray:
-        logs = np.log(np.where(means > 0.0, means, np.nan))
-        slopes: FloatArray = (logs[:, 1] - logs[:, 0]) / width
-        return slopes
-
-    return bootstrap(stacked, statistic)
+    """The slope of log regret over the last two of `Ks`; `finals[i]` holds the replicas' final regrets at `Ks[i]`."""
+    return exponent(Ks[-2:], finals[-2:])
 
 
 def exponent(sizes: Sequence[float], finals: Sequence[FloatArray]) -> Estimate:
     """The exponent of a power law fitted to all sizes; `finals[i]` holds the replicas' final regrets at `sizes[i]`.
 
-    NaN where a mean is not positive, as it may be against a fixed policy when losses switch: then there is no such law.
+    NaN where a mean, or one drawn anew, is not positive, as it may be against a fixed policy when losses switch: then
+    there is no such law.
     """
-    if min(float(values.mean()) for values in finals) <= 0.0:
-        return exactly(float("nan"))
     logs = np.log(np.asarray(sizes, dtype=float))
     weights = (logs - logs.mean()) / ((logs - logs.mean()) ** 2).sum()
-    return bootstrap(np.stack(finals, axis=1), lambda means: np.log(np.maximum(means, 1e-300)) @ weights)
+
+    def statistic(means: FloatArray) -> FloatArray:
+        fitted: FloatArray = np.log(np.where(means > 0.0, means, np.nan)) @ weights
+        return fitted
+
+    return bootstrap(np.stack(finals, axis=1), statistic)
 
 
 def mean_series(label: str, x: Sequence[float], finals: Sequence[FloatArray]) -> Series:

@@ -8,7 +8,6 @@ import numpy as np
 
 from aggbandit._arrays import FloatArray
 from aggbandit.experiments.claims.base import (
-    FAILS,
     HOLDS,
     LEARNT,
     OPEN,
@@ -20,6 +19,7 @@ from aggbandit.experiments.claims.base import (
     Outcome,
     Tell,
     bootstrap,
+    compared,
     final_regrets,
     mean_series,
     named,
@@ -74,9 +74,7 @@ def trend_of(ours: Sequence[FloatArray], theirs: Sequence[FloatArray], Ks: Seque
 
 def matches(trend: Estimate, learnt: bool) -> str:
     """Whether the ratio stays bounded: its exponent in K, where both have learnt at either end."""
-    if not learnt:
-        return OPEN
-    return HOLDS if trend.high <= FLAT else FAILS if trend.low > FLAT else OPEN
+    return compared(trend, FLAT) if learnt else OPEN
 
 
 CLAIM = Claim(
